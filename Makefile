@@ -1,0 +1,29 @@
+# The two commands of the README are `make demo` and `make test`; `make` alone lists the rest.
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench lint docs fmt
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: ## one real turn through each client dialect, no key needed (needs Rust only)
+	@echo "Building the gateway in release mode; the first build takes a few minutes, later ones seconds."
+	cargo run --release --locked -p turnkeep -- demo
+
+test: ## set up, then format, lints, layers, Rust tests, docs and end-to-end tests
+	@bash tests/setup/test.sh
+
+bench: ## measure against nginx and a bare proxy, write docs/benchmarks.md
+	cargo build --release --locked -p turnkeep -p turnkeep-bench
+	cargo run --release --locked -p turnkeep-bench
+
+lint: ## format check, clippy and the layer check
+	cargo fmt --all --check
+	cargo clippy --profile ci --workspace --all-targets --locked -- -D warnings
+	cargo xtask layers
+
+docs: ## write the generated parts of docs/
+	cargo build --profile ci --locked -p turnkeep
+	cargo xtask docs
+
+fmt: ## format the Rust code
+	cargo fmt --all

