@@ -1,1 +1,24 @@
-//! placeholder
+//! The words every other room speaks: ids, limits, secrets, faults and their verdicts, token usage, receipts.
+//!
+//! Nothing here does I/O, reads a clock, draws a random number or knows JSON.
+
+#![forbid(unsafe_code)]
+
+pub mod dialect;
+pub mod error;
+pub mod fault;
+pub mod id;
+pub mod limit;
+pub mod receipt;
+pub mod secret;
+pub mod usage;
+pub mod verdict;
+
+pub use dialect::Dialect;
+pub use error::ClientError;
+pub use fault::{Clock, ClockKind, Evidence, Fault, FaultKind, Phase};
+pub use id::{AccountId, AttemptId, TurnId};
+pub use receipt::{Mint, Receipt};
+pub use secret::Secret;
+pub use usage::Usage;
+pub use verdict::{Charge, ClientView, Effect, Lease, Next, Origin, Row, Verdict};

@@ -1,1 +1,15 @@
-//! placeholder
+//! OpenAI Chat Completions and Anthropic Messages as sans-IO codecs, each usable on both sides: bytes to the canonical
+//! [`turn::Turn`] and [`event::Event`]s and back, and the taps that read a same-dialect answer in passing.
+//!
+//! Nothing here does I/O, reads a clock or draws a random number.
+
+#![forbid(unsafe_code)]
+
+pub mod chat;
+pub mod classify;
+pub mod event;
+pub mod json;
+pub mod messages;
+pub mod reply;
+pub mod request;
+pub mod turn;

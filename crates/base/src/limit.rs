@@ -1,0 +1,38 @@
+//! Bounds that hold everywhere. Each says its unit; the configuration may lower some of them.
+
+use std::time::Duration;
+
+/// Dispatches of one turn, replays and refused attempts included.
+pub const MAX_DISPATCHES: u8 = 10;
+/// Counted attempts of one turn.
+pub const MAX_ATTEMPTS: u8 = 3;
+/// Bytes of one request body, by default.
+pub const MAX_BODY: usize = 32 << 20;
+/// Bytes of one event of a stream, or of one whole JSON answer.
+pub const MAX_EVENT: usize = 16 << 20;
+/// Bytes of an upstream's error reply that are read.
+pub const MAX_ERROR_BODY: usize = 64 << 10;
+/// Bytes of evidence kept of an upstream's reply.
+pub const EVIDENCE_BYTES: usize = 512;
+/// Nesting of a JSON body.
+pub const MAX_DEPTH: usize = 128;
+/// Events that may wait for one slow client.
+pub const PIPE_EVENTS: usize = 64;
+/// Bytes that may wait for one slow client, one event of up to [`MAX_EVENT`] always allowed.
+pub const PIPE_BYTES: usize = 256 << 10;
+/// Turns that may wait for one upstream's slots.
+pub const QUEUE_PLACES: usize = 256;
+/// How long a request body may take to arrive.
+pub const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a turn waits for a free slot.
+pub const MAX_QUEUE_WAIT: Duration = Duration::from_secs(30);
+/// How long a turn waits for a cooldown's end when every candidate cools.
+pub const MAX_COOLING_WAIT: Duration = Duration::from_secs(2);
+/// Headers and preamble are held back this long at most.
+pub const STREAM_OPEN_AFTER: Duration = Duration::from_secs(10);
+/// Between heartbeats of an open stream that has nothing to say.
+pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
+/// How long the ledger may take to write an entry before the turn is refused.
+pub const LEDGER_WAIT: Duration = Duration::from_secs(1);
+/// How long a chat stream is read on after its last finish reason, for usage and `[DONE]`.
+pub const AFTER_FINISH_WAIT: Duration = Duration::from_secs(2);

@@ -1,0 +1,579 @@
+//! The blame table: one exhaustive match from a fault to everything that follows from it.
+//!
+//! Deny by default: only a row that names the account may change an account's standing, and only this file can make the
+//! [`Charge`] that spends an error budget. A fault without a row does not compile.
+
+use crate::fault::{Fault, FaultKind};
+use std::time::Duration;
+
+/// Whose fault it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Origin {
+    /// The credential or its plan.
+    Account,
+    /// The model's capacity.
+    Model,
+    /// The request.
+    Request,
+    /// The caller's key or limits.
+    Caller,
+    /// The upstream's service.
+    Upstream,
+    /// The network between.
+    Network,
+    /// The gateway's own address.
+    Egress,
+    /// The conversation held upstream.
+    Conversation,
+    /// The gateway.
+    Gateway,
+    /// The client.
+    Client,
+    /// Nobody's, until somebody thinks of it.
+    Unclassified,
+}
+
+impl Origin {
+    /// The name in metrics and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Origin::Account => "account",
+            Origin::Model => "model",
+            Origin::Request => "request",
+            Origin::Caller => "caller",
+            Origin::Upstream => "upstream",
+            Origin::Network => "network",
+            Origin::Egress => "egress",
+            Origin::Conversation => "conversation",
+            Origin::Gateway => "gateway",
+            Origin::Client => "client",
+            Origin::Unclassified => "unclassified",
+        }
+    }
+}
+
+/// What the account suffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing.
+    None,
+    /// One of its three budgeted faults is spent.
+    Budget,
+    /// Out until the operator acts, when the provider names it twice; the first time is a budgeted fault.
+    Suspend,
+    /// The quota dimension cools, by default for this long.
+    QuotaCooldown(Duration),
+    /// The whole account cools, by default for this long.
+    RateCooldown(Duration),
+    /// Remembered for (account, model) for this long.
+    ModelBlocked(Duration),
+    /// (account, model) cools for 2 s, doubling to 60 s.
+    ModelOverload,
+    /// A health sample: later in selection for 5 minutes, never ineligible.
+    HealthSample,
+    /// Shown as misconfigured.
+    Misconfigured,
+}
+
+/// What the turn does while its answer is uncommitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Another account, then the next route; a replay counts against the attempts.
+    Elsewhere,
+    /// The same, at most once per turn.
+    ElsewhereOnce,
+    /// The same, and the refused attempt does not count.
+    ElsewhereFree,
+    /// One replay on the same account if its cooldown ends soon, then elsewhere.
+    SameThenElsewhere,
+    /// Only another route can serve it.
+    NextRoute,
+    /// The same account with a new conversation and the full history, once.
+    SameFullHistory,
+    /// The turn ends.
+    Stop,
+    /// No account was asked.
+    NeverStarted,
+}
+
+/// What becomes of a conversation lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lease {
+    /// As its state says: clean if nothing left or it was refused with proof.
+    Kept,
+    /// The handle is spoilt.
+    Dead,
+    /// It goes with the account.
+    WithAccount,
+    /// No lease was taken.
+    None,
+}
+
+/// What the client is told when the turn ends with the fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientView {
+    /// This status; the second one in the Messages dialect.
+    Status(u16, u16),
+    /// The upstream's own 4xx, in the client's dialect.
+    UpstreamsOwn,
+    /// Nothing: it is repaired or the client is gone (the number is for logs).
+    Unseen(u16),
+}
+
+impl ClientView {
+    /// The status in this dialect; for an upstream's own reply the fallback 400.
+    pub fn status(self, messages: bool) -> u16 {
+        match self {
+            ClientView::Status(any, in_messages) => {
+                if messages {
+                    in_messages
+                } else {
+                    any
+                }
+            }
+            ClientView::UpstreamsOwn => 400,
+            ClientView::Unseen(status) => status,
+        }
+    }
+}
+
+/// One row of the blame table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Whose fault.
+    pub origin: Origin,
+    /// What tells it, in words.
+    pub recognised_by: &'static str,
+    /// What the account suffers.
+    pub effect: Effect,
+    /// The upstream's (or model's) health takes a sample.
+    pub upstream_sample: bool,
+    /// What the turn does next.
+    pub next: Next,
+    /// What becomes of the lease.
+    pub lease: Lease,
+    /// What the client sees.
+    pub client: ClientView,
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// The row of a kind. This match is the table; `docs/faults.md` is printed from it.
+pub fn row(kind: FaultKind) -> Row {
+    use ClientView::{Status, Unseen, UpstreamsOwn};
+    let make = |origin, recognised_by, effect, upstream_sample, next, lease, client| Row {
+        origin,
+        recognised_by,
+        effect,
+        upstream_sample,
+        next,
+        lease,
+        client,
+    };
+    let same = |status| Status(status, status);
+    match kind {
+        FaultKind::CredentialRejected => make(
+            Origin::Account,
+            "401, or a named rejection of the key in another status",
+            Effect::Budget,
+            false,
+            Next::ElsewhereFree,
+            Lease::Kept,
+            same(502),
+        ),
+        FaultKind::AccountSuspended => make(
+            Origin::Account,
+            "the provider's named suspension codes, twice within 30 min",
+            Effect::Suspend,
+            false,
+            Next::ElsewhereFree,
+            Lease::WithAccount,
+            same(502),
+        ),
+        FaultKind::QuotaExhausted => make(
+            Origin::Account,
+            "402, the money family of 429, credit too low in a 400",
+            Effect::QuotaCooldown(Duration::from_secs(30 * 60)),
+            false,
+            Next::ElsewhereFree,
+            Lease::Kept,
+            Status(429, 402),
+        ),
+        FaultKind::RateLimited => make(
+            Origin::Account,
+            "429 of the rate family",
+            Effect::RateCooldown(Duration::from_secs(15)),
+            false,
+            Next::ElsewhereFree,
+            Lease::Kept,
+            same(429),
+        ),
+        FaultKind::ModelNotEntitled => make(
+            Origin::Account,
+            "403 or 404 that says this key may not use this model",
+            Effect::ModelBlocked(Duration::from_secs(60 * 60)),
+            false,
+            Next::ElsewhereFree,
+            Lease::Kept,
+            same(403),
+        ),
+        FaultKind::ModelOverloaded => make(
+            Origin::Model,
+            "529, 503 overloaded, an overload error in a 200 stream before content",
+            Effect::ModelOverload,
+            true,
+            Next::SameThenElsewhere,
+            Lease::Kept,
+            Status(503, 529),
+        ),
+        FaultKind::ModelNotFound => make(
+            Origin::Request,
+            "404 that names the model",
+            Effect::None,
+            false,
+            Next::NextRoute,
+            Lease::Kept,
+            same(404),
+        ),
+        FaultKind::RequestInvalid => make(
+            Origin::Request,
+            "400, 404, 405, 409, 413, 415, 422 and their named codes",
+            Effect::None,
+            false,
+            Next::Stop,
+            Lease::Kept,
+            UpstreamsOwn,
+        ),
+        FaultKind::PolicyBlocked => make(
+            Origin::Request,
+            "the provider refuses the request for its content",
+            Effect::None,
+            false,
+            Next::Stop,
+            Lease::Kept,
+            same(451),
+        ),
+        FaultKind::EgressThrottled => make(
+            Origin::Egress,
+            "rate_limited on 3 accounts of different limit groups within 8 s",
+            Effect::None,
+            false,
+            Next::NextRoute,
+            Lease::Kept,
+            same(429),
+        ),
+        FaultKind::UpstreamInternal => make(
+            Origin::Upstream,
+            "500, or internal error wording in another status",
+            Effect::HealthSample,
+            true,
+            Next::ElsewhereOnce,
+            Lease::Kept,
+            same(502),
+        ),
+        FaultKind::UpstreamUnavailable => make(
+            Origin::Upstream,
+            "502, 503, HTML from a proxy",
+            Effect::HealthSample,
+            true,
+            Next::Elsewhere,
+            Lease::Kept,
+            same(503),
+        ),
+        FaultKind::UpstreamStalled => make(
+            Origin::Upstream,
+            "the first-content or between clock fired",
+            Effect::HealthSample,
+            true,
+            Next::ElsewhereOnce,
+            Lease::Dead,
+            same(504),
+        ),
+        FaultKind::DeadlineExceeded => make(
+            Origin::Upstream,
+            "the total clock, or the provider's own deadline",
+            Effect::HealthSample,
+            true,
+            Next::Stop,
+            Lease::Dead,
+            same(504),
+        ),
+        FaultKind::StreamTruncated => make(
+            Origin::Network,
+            "the answer ends without the protocol's terminal event",
+            Effect::HealthSample,
+            true,
+            Next::ElsewhereOnce,
+            Lease::Kept,
+            same(502),
+        ),
+        FaultKind::MalformedResponse => make(
+            Origin::Upstream,
+            "bytes that are not the protocol, an oversized event, a failed inflate",
+            Effect::HealthSample,
+            true,
+            Next::ElsewhereOnce,
+            Lease::Kept,
+            same(502),
+        ),
+        FaultKind::DnsFailure => network("the name does not resolve", Next::Elsewhere, same(502)),
+        FaultKind::ConnectRefused => network("the address refuses", Next::Elsewhere, same(502)),
+        FaultKind::ConnectTimeout => {
+            network("name, TCP and TLS took longer than the connect clock", Next::Elsewhere, same(504))
+        }
+        FaultKind::Unreachable => network("no route to the address", Next::Elsewhere, same(502)),
+        FaultKind::TlsFailure => network("any TLS error: version, alert, certificate", Next::Elsewhere, same(502)),
+        FaultKind::ConnectionReset => network("the socket broke after sending began", Next::ElsewhereOnce, same(502)),
+        FaultKind::HttpProtocolError => {
+            network("header overflow, bad header or chunk, HTTP/2 protocol error", Next::ElsewhereOnce, same(502))
+        }
+        FaultKind::ConversationGone => make(
+            Origin::Conversation,
+            "not found or expired, naming the handle",
+            Effect::None,
+            false,
+            Next::SameFullHistory,
+            Lease::Dead,
+            Unseen(502),
+        ),
+        FaultKind::NoCredential => make(
+            Origin::Gateway,
+            "the account has no usable secret",
+            Effect::Misconfigured,
+            false,
+            Next::ElsewhereFree,
+            Lease::Kept,
+            same(502),
+        ),
+        FaultKind::GatewayExhausted => make(
+            Origin::Gateway,
+            "out of files or memory, or the store cannot write",
+            Effect::None,
+            false,
+            Next::Stop,
+            Lease::Kept,
+            same(503),
+        ),
+        FaultKind::GatewayBug => {
+            make(Origin::Gateway, "a caught panic", Effect::None, false, Next::Stop, Lease::Kept, same(500))
+        }
+        FaultKind::ClientGone => make(
+            Origin::Client,
+            "the client closed, reset or stopped reading",
+            Effect::None,
+            false,
+            Next::Stop,
+            Lease::Kept,
+            Unseen(499),
+        ),
+        FaultKind::Unclassified => make(
+            Origin::Unclassified,
+            "anything else, the raw code kept",
+            Effect::HealthSample,
+            false,
+            Next::ElsewhereOnce,
+            Lease::Kept,
+            same(502),
+        ),
+        FaultKind::Unauthenticated => caller("missing or wrong key", same(401)),
+        FaultKind::ModelForbidden => caller("the key may not use the model", same(403)),
+        FaultKind::CallerRateLimited => caller("the key is over its rate", same(429)),
+        FaultKind::CallerBudgetExhausted => caller("the key is over its budget", Status(429, 402)),
+        FaultKind::TooLarge => caller("the body is over the limit", same(413)),
+        FaultKind::BodyTimeout => caller("the body did not arrive in time", same(408)),
+    }
+}
+
+fn network(recognised_by: &'static str, next: Next, client: ClientView) -> Row {
+    Row {
+        origin: Origin::Network,
+        recognised_by,
+        effect: Effect::HealthSample,
+        upstream_sample: true,
+        next,
+        lease: Lease::Kept,
+        client,
+    }
+}
+
+fn caller(recognised_by: &'static str, client: ClientView) -> Row {
+    Row {
+        origin: Origin::Caller,
+        recognised_by,
+        effect: Effect::None,
+        upstream_sample: false,
+        next: Next::NeverStarted,
+        lease: Lease::None,
+        client,
+    }
+}
+
+/// The permission to spend one unit of an account's error budget. Only [`verdict`] makes it; it cannot be copied.
+#[derive(Debug)]
+pub struct Charge(());
+
+/// What follows from one fault.
+#[derive(Debug)]
+pub struct Verdict {
+    /// The row.
+    pub row: Row,
+    /// Whose fault it is for this very fault (a deadline that the caller set is the caller's).
+    pub origin: Origin,
+    /// What the account suffers for this very fault.
+    pub effect: Effect,
+    /// Present if and only if the effect is a budgeted one.
+    pub charge: Option<Charge>,
+}
+
+/// Judges a fault.
+pub fn verdict(fault: &Fault) -> Verdict {
+    let row = row(fault.kind);
+    let callers_clock = fault.clock.is_some_and(|clock| clock.set_by_caller);
+    let (origin, effect) = if callers_clock { (Origin::Caller, Effect::None) } else { (row.origin, row.effect) };
+    let charge = match effect {
+        Effect::Budget | Effect::Suspend => Some(Charge(())),
+        Effect::None
+        | Effect::QuotaCooldown(_)
+        | Effect::RateCooldown(_)
+        | Effect::ModelBlocked(_)
+        | Effect::ModelOverload
+        | Effect::HealthSample
+        | Effect::Misconfigured => None,
+    };
+    Verdict { row, origin, effect, charge }
+}
+
+/// Whether an attempt that ended so counts against the turn's attempts: refused and certainly unsent ones do not.
+pub fn counts(fault: &Fault) -> bool {
+    let free = matches!(row(fault.kind).next, Next::ElsewhereFree);
+    !free && fault.phase != crate::fault::Phase::Unsent
+}
+
+/// The table as Markdown, for `explain faults` and `docs/faults.md`.
+pub fn table() -> String {
+    let mut out = String::from(
+        "| fault | origin | recognised by | effect on the account | upstream health | next step while uncommitted | \
+         lease | client sees |\n|---|---|---|---|---|---|---|---|\n",
+    );
+    for &kind in FaultKind::ALL {
+        let row = row(kind);
+        let sample = if row.upstream_sample { "sample" } else { "-" };
+        let line = format!(
+            "| `{}` | {} | {} | {} | {} | {} | {} | {} |\n",
+            kind.name(),
+            row.origin.name(),
+            row.recognised_by,
+            effect_words(row.effect),
+            sample,
+            next_words(row.next),
+            lease_words(row.lease),
+            client_words(row.client),
+        );
+        out.push_str(&line);
+    }
+    out
+}
+
+fn effect_words(effect: Effect) -> String {
+    match effect {
+        Effect::None => "none".into(),
+        Effect::Budget => "error budget +1".into(),
+        Effect::Suspend => "suspended until the operator acts (the first time: error budget +1)".into(),
+        Effect::QuotaCooldown(wait) => {
+            format!("quota cooldown to the stated reset, else {} min", wait.as_secs() / MINUTE.as_secs())
+        }
+        Effect::RateCooldown(wait) => {
+            format!("account cooldown for the stated window, else {} s", wait.as_secs())
+        }
+        Effect::ModelBlocked(wait) => {
+            format!("remembered for (account, model) {} min", wait.as_secs() / MINUTE.as_secs())
+        }
+        Effect::ModelOverload => "(account, model) cooldown: the stated wait, else 2 s doubling to 60 s".into(),
+        Effect::HealthSample => "health sample".into(),
+        Effect::Misconfigured => "none (shown as misconfigured)".into(),
+    }
+}
+
+fn next_words(next: Next) -> &'static str {
+    match next {
+        Next::Elsewhere => "elsewhere",
+        Next::ElsewhereOnce => "elsewhere, once",
+        Next::ElsewhereFree => "elsewhere, not counted",
+        Next::SameThenElsewhere => "one replay on the same account if its cooldown ends soon, then elsewhere",
+        Next::NextRoute => "next route",
+        Next::SameFullHistory => "same account, new conversation, full history, once",
+        Next::Stop => "stop",
+        Next::NeverStarted => "refused before any account",
+    }
+}
+
+fn lease_words(lease: Lease) -> &'static str {
+    match lease {
+        Lease::Kept => "kept",
+        Lease::Dead => "dead",
+        Lease::WithAccount => "goes with the account",
+        Lease::None => "-",
+    }
+}
+
+fn client_words(client: ClientView) -> String {
+    match client {
+        ClientView::Status(any, messages) if any == messages => any.to_string(),
+        ClientView::Status(any, messages) => format!("{any} ({messages} in Messages)"),
+        ClientView::UpstreamsOwn => "the upstream's own 4xx in the caller's dialect".into(),
+        ClientView::Unseen(status) => format!("nothing ({status} in logs)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::{Clock, ClockKind, Evidence, Phase};
+
+    fn fault(kind: FaultKind) -> Fault {
+        Fault::new(kind, Phase::MaybeSent, Evidence::default())
+    }
+
+    #[test]
+    fn only_the_two_credential_faults_can_spend_an_error_budget() {
+        for &kind in FaultKind::ALL {
+            let charged = verdict(&fault(kind)).charge.is_some();
+            let named = matches!(kind, FaultKind::CredentialRejected | FaultKind::AccountSuspended);
+            assert_eq!(charged, named, "{kind}");
+        }
+    }
+
+    #[test]
+    fn no_fault_outside_the_account_origin_cools_the_whole_account() {
+        for &kind in FaultKind::ALL {
+            let row = row(kind);
+            let whole = matches!(row.effect, Effect::RateCooldown(_) | Effect::QuotaCooldown(_) | Effect::Suspend);
+            assert!(!whole || row.origin == Origin::Account, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_deadline_that_the_caller_set_is_the_callers() {
+        let mut late = fault(FaultKind::DeadlineExceeded);
+        late.clock = Some(Clock { kind: ClockKind::Total, set_by_caller: true });
+        let judged = verdict(&late);
+        assert_eq!((judged.origin, judged.effect), (Origin::Caller, Effect::None));
+        assert_eq!(verdict(&fault(FaultKind::DeadlineExceeded)).effect, Effect::HealthSample);
+    }
+
+    #[test]
+    fn refused_and_unsent_attempts_do_not_count() {
+        assert!(!counts(&fault(FaultKind::RateLimited)));
+        assert!(counts(&fault(FaultKind::UpstreamInternal)));
+        assert!(!counts(&Fault::new(FaultKind::ConnectRefused, Phase::Unsent, Evidence::default())));
+    }
+
+    #[test]
+    fn the_printed_table_has_a_line_for_every_fault() {
+        let table = table();
+        for &kind in FaultKind::ALL {
+            assert!(table.contains(&format!("| `{}` |", kind.name())), "{kind}");
+        }
+        assert_eq!(table.lines().count(), FaultKind::ALL.len() + 2);
+    }
+}

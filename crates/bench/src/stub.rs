@@ -1,0 +1,167 @@
+//! The instant upstream: answers at once in the two dialects, so that what is left in a measurement is the gateway.
+//! The model's name chooses the behaviour, because gateways do not forward unknown headers: `instant`;
+//! `paced-10ms` (a pause of that length before each content event but the first); `hold` (the first content event,
+//! then silence until the client leaves, at most [`HOLD`]). It checks nothing: a broken request gets the same answer.
+
+use crate::answers::{Answers, Dialect, EVENTS, answers, json};
+use crate::h1::Conn;
+use bytes::Bytes;
+use memchr::memmem;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpSocket};
+
+/// The longest a `hold` stream stays open.
+pub const HOLD: Duration = Duration::from_secs(120);
+
+/// Above any burst of connections the bench makes; the system's own cap (somaxconn) may be lower.
+const BACKLOG: u32 = 8192;
+
+struct Canned {
+    chat: Answers,
+    messages: Answers,
+    health: Bytes,
+    missing: Bytes,
+}
+
+/// What one request asks for.
+struct Ask {
+    dialect: Dialect,
+    stream: bool,
+    usage: bool,
+    mode: Mode,
+}
+
+enum Mode {
+    Instant,
+    Paced(Duration),
+    Hold,
+}
+
+/// A listener with a backlog fit for thousands of connections at once.
+pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(addr)?;
+    socket.listen(BACKLOG)
+}
+
+/// Serves until the future is dropped. Must run inside a `LocalSet`: connections are tasks of this thread.
+pub async fn serve(listener: TcpListener) -> io::Result<()> {
+    let canned = Rc::new(Canned {
+        chat: answers(Dialect::Chat),
+        messages: answers(Dialect::Messages),
+        health: json("200 OK", r#"{"object":"list","data":[{"id":"instant","object":"model"}]}"#),
+        missing: json("404 Not Found", r#"{"error":{"message":"the stub has no such route","type":"not_found"}}"#),
+    });
+    loop {
+        let (stream, _) = listener.accept().await?;
+        let canned = Rc::clone(&canned);
+        tokio::task::spawn_local(async move {
+            // A peer that hangs up is part of the measurement, not an error to report.
+            if let Ok(conn) = Conn::new(stream) {
+                let _ = connection(conn, &canned).await;
+            }
+        });
+    }
+}
+
+async fn connection(mut conn: Conn, canned: &Canned) -> io::Result<()> {
+    let mut body = Vec::new();
+    while let Some(head) = conn.head().await? {
+        let line = conn.head_bytes(&head);
+        let is_post = line.starts_with(b"POST ");
+        let path = line.split(|b| *b == b' ').nth(1).unwrap_or_default();
+        let dialect = match path {
+            p if p.ends_with(b"/chat/completions") => Some(Dialect::Chat),
+            p if p.ends_with(b"/messages") => Some(Dialect::Messages),
+            _ => None,
+        };
+        body.clear();
+        let collect = |piece: &[u8]| {
+            body.extend_from_slice(piece);
+            true
+        };
+        conn.body(&head, collect).await?;
+        match (is_post, dialect) {
+            (true, Some(dialect)) => {
+                let ask = ask(dialect, &body);
+                if !answer(&mut conn, canned, &ask).await? {
+                    return Ok(());
+                }
+            }
+            (false, _) => conn.write(&canned.health).await?,
+            (true, None) => conn.write(&canned.missing).await?,
+        }
+        if head.close {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn ask(dialect: Dialect, body: &[u8]) -> Ask {
+    let model = memmem::find(body, b"\"model\":").map(|at| body[at + 8..].trim_ascii_start()).unwrap_or_default();
+    let model = model.strip_prefix(b"\"").unwrap_or_default();
+    let model = memchr::memchr(b'"', model).map_or(model, |end| &model[..end]);
+    let mode = if model == b"hold" {
+        Mode::Hold
+    } else if let Some(pace) = model.strip_prefix(b"paced-").and_then(|p| p.strip_suffix(b"ms")) {
+        let millis = std::str::from_utf8(pace).ok().and_then(|p| p.parse().ok()).unwrap_or(10);
+        Mode::Paced(Duration::from_millis(millis))
+    } else {
+        Mode::Instant
+    };
+    Ask { dialect, stream: has_true(body, b"\"stream\":"), usage: has_true(body, b"\"include_usage\":"), mode }
+}
+
+/// Whether `key` (with its colon) is followed by `true`, with or without space between.
+fn has_true(body: &[u8], key: &[u8]) -> bool {
+    memmem::find(body, key).is_some_and(|at| body[at + key.len()..].trim_ascii_start().starts_with(b"true"))
+}
+
+/// Writes the answer; false when the connection is spent.
+async fn answer(conn: &mut Conn, canned: &Canned, ask: &Ask) -> io::Result<bool> {
+    let a = match ask.dialect {
+        Dialect::Chat => &canned.chat,
+        Dialect::Messages => &canned.messages,
+    };
+    if !ask.stream {
+        conn.write(&a.whole).await?;
+        return Ok(true);
+    }
+    conn.write(&a.opening).await?;
+    for event in 0..EVENTS {
+        conn.write(&a.content).await?;
+        match ask.mode {
+            // Lets the other streams take their turn, so that events arrive one by one and interleaved.
+            Mode::Instant => tokio::task::yield_now().await,
+            Mode::Paced(pace) if event + 1 < EVENTS => tokio::time::sleep(pace).await,
+            Mode::Paced(_) => {}
+            Mode::Hold => {
+                conn.shrink();
+                let _ = tokio::time::timeout(HOLD, conn.closed()).await;
+                return Ok(false);
+            }
+        }
+    }
+    conn.write(if ask.usage { &a.closing_with_usage } else { &a.closing }).await?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_models_name_and_the_stream_flag_choose_the_behaviour() {
+        let plain = ask(Dialect::Chat, br#"{"model":"instant","messages":[{"content":"say \"stream\":true"}]}"#);
+        assert!(!plain.stream && matches!(plain.mode, Mode::Instant));
+        let paced = ask(Dialect::Chat, br#"{"stream": true,"model": "paced-25ms","stream_options":{"include_usage":true}}"#);
+        assert!(paced.stream && paced.usage);
+        assert!(matches!(paced.mode, Mode::Paced(d) if d == Duration::from_millis(25)));
+        assert!(matches!(ask(Dialect::Messages, br#"{"model":"hold"}"#).mode, Mode::Hold));
+    }
+}

@@ -1,0 +1,330 @@
+//! An upstream's answer on its way to the client, same dialect or translated, streamed or plain: bytes in, pieces out.
+//!
+//! The codec says how far each piece commits the answer and when the answer is complete; whether and when pieces are
+//! written is the engine's. It never ends an answer that the upstream did not end.
+
+use crate::event::{Class, Event, Finish};
+use crate::{chat, messages};
+use bytes::Bytes;
+use turnkeep_base::{ClientError, Dialect, Evidence, FaultKind, Usage};
+use turnkeep_wire::sse;
+
+/// Bytes for the client and how far they commit the answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// How far.
+    pub class: Class,
+    /// What.
+    pub bytes: Bytes,
+}
+
+/// Appends a piece, joining it to the one before when both are slices of the same class that touch.
+pub fn push_piece(out: &mut Vec<Piece>, class: Class, bytes: Bytes) {
+    if !bytes.is_empty() {
+        out.push(Piece { class, bytes });
+    }
+}
+
+/// What is wrong with an upstream's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplyFault {
+    /// The kind of fault.
+    pub kind: FaultKind,
+    /// Its proof.
+    pub evidence: Evidence,
+}
+
+impl ReplyFault {
+    /// Bytes that are not the protocol.
+    pub fn malformed(what: impl Into<String>) -> Self {
+        ReplyFault { kind: FaultKind::MalformedResponse, evidence: Evidence::text(what) }
+    }
+
+    /// The answer ended without its terminal event.
+    pub fn truncated() -> Self {
+        ReplyFault {
+            kind: FaultKind::StreamTruncated,
+            evidence: Evidence::text("the answer ended without its terminal event"),
+        }
+    }
+}
+
+/// What the gateway has read of an answer in passing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// Token counts, the last ones seen.
+    pub usage: Option<Usage>,
+    /// Why the model stopped.
+    pub finish: Option<Finish>,
+    /// The model that answered, as the upstream names it.
+    pub model: Option<String>,
+    /// The upstream's id of the answer.
+    pub id: Option<String>,
+    /// Bytes of content (text, thinking, arguments), for an estimate when no usage came.
+    pub content_bytes: u64,
+}
+
+/// How far the answer has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Progress {
+    /// More is to come.
+    Open,
+    /// It is complete, but usage may follow (Chat after its last finish reason).
+    Finishing,
+    /// It is complete and nothing of it can follow.
+    Done,
+}
+
+/// What a codec must know of the request it answers.
+#[derive(Clone, Debug)]
+pub struct ReplyOptions {
+    /// The client's dialect.
+    pub client: Dialect,
+    /// The upstream's dialect.
+    pub upstream: Dialect,
+    /// The client named this model; shown where the upstream names none.
+    pub model: String,
+    /// The client wants Chat's usage chunk.
+    pub usage_wanted: bool,
+    /// How many choices were asked for.
+    pub choices: u64,
+    /// An id for an answer whose upstream gives none; made by the caller, without a dialect's prefix.
+    pub id: String,
+    /// Unix seconds, for dialects whose answers carry a time.
+    pub created: u64,
+    /// The longest event that is read, in bytes.
+    pub max_event: usize,
+}
+
+/// The codec of one streamed answer.
+#[derive(Debug)]
+pub struct StreamCodec {
+    reader: sse::Reader,
+    way: Way,
+    facts: Facts,
+    progress: Progress,
+}
+
+#[derive(Debug)]
+enum Way {
+    Tap(Tap),
+    Translate { decoder: Decoder, encoder: Encoder, events: Vec<Event> },
+}
+
+#[derive(Debug)]
+enum Tap {
+    Chat(chat::tap::Tap),
+    Messages(messages::tap::Tap),
+}
+
+#[derive(Debug)]
+enum Decoder {
+    Chat(chat::reply_decode::StreamDecoder),
+    Messages(messages::reply_decode::StreamDecoder),
+}
+
+#[derive(Debug)]
+enum Encoder {
+    Chat(chat::reply_encode::StreamEncoder),
+    Messages(messages::reply_encode::StreamEncoder),
+}
+
+/// What a tap says of one frame that it has read in passing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// How far the frame commits the answer; `None` when the frame is withheld from the client.
+    pub class: Option<Class>,
+    /// How far the answer has come with it.
+    pub progress: Progress,
+}
+
+impl StreamCodec {
+    /// A codec for one answer.
+    pub fn new(options: &ReplyOptions) -> Self {
+        let way = if options.client == options.upstream {
+            Way::Tap(match options.client {
+                Dialect::Chat => Tap::Chat(chat::tap::Tap::new(options)),
+                Dialect::Messages => Tap::Messages(messages::tap::Tap::new(options)),
+            })
+        } else {
+            let decoder = match options.upstream {
+                Dialect::Chat => Decoder::Chat(chat::reply_decode::StreamDecoder::new(options)),
+                Dialect::Messages => Decoder::Messages(messages::reply_decode::StreamDecoder::new(options)),
+            };
+            let encoder = match options.client {
+                Dialect::Chat => Encoder::Chat(chat::reply_encode::StreamEncoder::new(options)),
+                Dialect::Messages => Encoder::Messages(messages::reply_encode::StreamEncoder::new(options)),
+            };
+            Way::Translate { decoder, encoder, events: Vec::new() }
+        };
+        StreamCodec {
+            reader: sse::Reader::new(options.max_event),
+            way,
+            facts: Facts::default(),
+            progress: Progress::Open,
+        }
+    }
+
+    /// Reads a chunk; appends what may go to the client. After [`Progress::Done`] everything is ignored.
+    pub fn feed(&mut self, chunk: Bytes, out: &mut Vec<Piece>) -> Result<(), ReplyFault> {
+        if self.progress == Progress::Done {
+            return Ok(());
+        }
+        self.reader.push(chunk);
+        loop {
+            let frame = self.reader.next_frame().map_err(|long| ReplyFault::malformed(long.to_string()))?;
+            let Some(frame) = frame else { return Ok(()) };
+            self.frame(frame, out)?;
+            if self.progress == Progress::Done {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The upstream's bytes are at their end. An answer that is not complete by now is truncated.
+    pub fn finish(&mut self, out: &mut Vec<Piece>) -> Result<(), ReplyFault> {
+        while self.progress != Progress::Done {
+            let frame = self.reader.finish().map_err(|long| ReplyFault::malformed(long.to_string()))?;
+            let Some(frame) = frame else { break };
+            // What the connection cut in the middle of an event is no event.
+            self.frame(frame, out).map_err(|fault| match fault.kind {
+                FaultKind::MalformedResponse => ReplyFault::truncated(),
+                _other => fault,
+            })?;
+        }
+        self.settle(out)
+    }
+
+    /// Nothing more is awaited: ends an answer that is [`Progress::Finishing`], as the wait for its usage is over.
+    pub fn settle(&mut self, out: &mut Vec<Piece>) -> Result<(), ReplyFault> {
+        match self.progress {
+            Progress::Done => Ok(()),
+            Progress::Open => Err(ReplyFault::truncated()),
+            Progress::Finishing => {
+                if let Way::Translate { decoder, encoder, events } = &mut self.way {
+                    match decoder {
+                        Decoder::Chat(decoder) => decoder.settle(events),
+                        Decoder::Messages(_) => {}
+                    }
+                    translate(events, encoder, &mut self.facts, out);
+                }
+                self.progress = Progress::Done;
+                Ok(())
+            }
+        }
+    }
+
+    fn frame(&mut self, frame: sse::Frame, out: &mut Vec<Piece>) -> Result<(), ReplyFault> {
+        match &mut self.way {
+            Way::Tap(tap) => {
+                let passed = match tap {
+                    Tap::Chat(tap) => tap.frame(&frame, &mut self.facts)?,
+                    Tap::Messages(tap) => tap.frame(&frame, &mut self.facts)?,
+                };
+                self.progress = passed.progress;
+                if let Some(class) = passed.class {
+                    push_piece(out, class, frame.raw);
+                }
+            }
+            Way::Translate { decoder, encoder, events } => {
+                self.progress = match decoder {
+                    Decoder::Chat(decoder) => decoder.frame(&frame, events)?,
+                    Decoder::Messages(decoder) => decoder.frame(&frame, events)?,
+                };
+                translate(events, encoder, &mut self.facts, out);
+            }
+        }
+        Ok(())
+    }
+
+    /// How far the answer has come.
+    pub fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// What has been read in passing.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+}
+
+fn translate(events: &mut Vec<Event>, encoder: &mut Encoder, facts: &mut Facts, out: &mut Vec<Piece>) {
+    for event in events.drain(..) {
+        note(&event, facts);
+        let mut bytes = Vec::new();
+        let class = match encoder {
+            Encoder::Chat(encoder) => encoder.event(&event, &mut bytes),
+            Encoder::Messages(encoder) => encoder.event(&event, &mut bytes),
+        };
+        push_piece(out, class, bytes.into());
+    }
+}
+
+/// Keeps the facts of an event.
+pub fn note(event: &Event, facts: &mut Facts) {
+    use crate::event::Delta;
+    match event {
+        Event::Start { id, model, usage } => {
+            facts.id = id.clone();
+            facts.model = model.clone();
+            facts.usage = *usage;
+        }
+        Event::Delta { delta, .. } => {
+            facts.content_bytes += match delta {
+                Delta::Text(text) | Delta::Thinking(text) | Delta::Arguments(text) => text.len() as u64,
+                Delta::Signature(_) => 0,
+            };
+        }
+        Event::Finish { reason, .. } => facts.finish = Some(*reason),
+        Event::Usage(usage) => facts.usage = Some(*usage),
+        Event::BlockStart { .. } | Event::BlockStop { .. } | Event::End => {}
+    }
+}
+
+/// Reads a whole plain answer and gives the client's: the same bytes in the same dialect, else the translation.
+pub fn plain(options: &ReplyOptions, body: Bytes) -> Result<(Bytes, Facts), ReplyFault> {
+    let mut facts = Facts::default();
+    if options.client == options.upstream {
+        match options.client {
+            Dialect::Chat => chat::tap::plain(&body, &mut facts)?,
+            Dialect::Messages => messages::tap::plain(&body, &mut facts)?,
+        }
+        return Ok((body, facts));
+    }
+    let events = match options.upstream {
+        Dialect::Chat => chat::reply_decode::plain(&body, options)?,
+        Dialect::Messages => messages::reply_decode::plain(&body, options)?,
+    };
+    for event in &events {
+        note(event, &mut facts);
+    }
+    let out = match options.client {
+        Dialect::Chat => chat::reply_encode::plain(&events, options),
+        Dialect::Messages => messages::reply_encode::plain(&events, options),
+    };
+    Ok((out.into(), facts))
+}
+
+/// The HTTP status and body of an error in a dialect. `request_id` is our turn's id.
+pub fn error_body(dialect: Dialect, error: &ClientError, request_id: &str) -> (u16, Bytes) {
+    match dialect {
+        Dialect::Chat => chat::error::body(error, request_id),
+        Dialect::Messages => messages::error::body(error, request_id),
+    }
+}
+
+/// The end of a stream that failed after it had begun: the dialect's in-band error, and never a success terminator.
+pub fn error_event(dialect: Dialect, error: &ClientError, request_id: &str) -> Bytes {
+    match dialect {
+        Dialect::Chat => chat::error::event(error, request_id),
+        Dialect::Messages => messages::error::event(error, request_id),
+    }
+}
+
+/// A sign of life for a stream that has nothing to say.
+pub fn heartbeat(dialect: Dialect) -> Bytes {
+    match dialect {
+        Dialect::Chat => Bytes::from_static(b": keepalive\n\n"),
+        Dialect::Messages => Bytes::from_static(b"event: ping\ndata: {\"type\":\"ping\"}\n\n"),
+    }
+}

@@ -1,0 +1,161 @@
+//! A client's request before it is known where it goes: what the gateway must know of it (model, mode, size), that it
+//! has the form its dialect asks for, and the edits that a same-dialect route makes to its bytes.
+
+use crate::json::{Invalid, Span};
+use crate::turn::Turn;
+use crate::{chat, messages};
+use bytes::Bytes;
+use turnkeep_base::Dialect;
+
+/// What the client wants done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// One answer.
+    Generate,
+    /// The number of input tokens (Messages only).
+    CountTokens,
+}
+
+/// Which version of the Messages API the headers ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ApiVersion {
+    /// `2023-06-01`, the long-lived one, and whatever is unknown.
+    #[default]
+    V2023,
+    /// `2026-10-21`, without sampling parameters.
+    V2026,
+}
+
+impl ApiVersion {
+    /// From the value of an `anthropic-version` header.
+    pub fn from_header(value: Option<&str>) -> Self {
+        if value == Some(ApiVersion::V2026.header()) { ApiVersion::V2026 } else { ApiVersion::V2023 }
+    }
+
+    /// The header's value.
+    pub fn header(self) -> &'static str {
+        match self {
+            ApiVersion::V2023 => "2023-06-01",
+            ApiVersion::V2026 => "2026-10-21",
+        }
+    }
+}
+
+/// A request whose form has been checked.
+#[derive(Clone, Debug)]
+pub struct ClientRequest {
+    /// The client's dialect.
+    pub dialect: Dialect,
+    /// What it wants.
+    pub operation: Operation,
+    /// The body, byte for byte.
+    pub body: Bytes,
+    /// The model it names.
+    pub model: String,
+    /// It wants a stream.
+    pub stream: bool,
+    /// The most tokens of output it allows, if it says so.
+    pub max_output: Option<u64>,
+    /// How many answers at once (`n` in Chat); 1 if it does not say.
+    pub choices: u64,
+    /// A streamed Chat client wants the usage chunk.
+    pub usage_wanted: bool,
+    /// Where things stand in the body.
+    pub spans: Spans,
+}
+
+/// Where the named spans stand in the body.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spans {
+    /// The value of the top-level `model`, quotes included.
+    pub model: Span,
+    /// The value of the top-level `stream_options`, if there is one (Chat).
+    pub stream_options: Option<Span>,
+    /// The value of `stream_options.include_usage`, if there is one.
+    pub include_usage: Option<Span>,
+}
+
+/// A replacement of one span by other bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// What is replaced; empty for an insertion.
+    pub span: Span,
+    /// By what.
+    pub with: Vec<u8>,
+}
+
+/// Reads and checks a request body. Missing fields, wrong types and ambiguous duplicates are errors that name the path.
+pub fn read(dialect: Dialect, operation: Operation, body: Bytes) -> Result<ClientRequest, Invalid> {
+    match dialect {
+        Dialect::Chat => chat::request::read(body),
+        Dialect::Messages => messages::request::read(operation, body),
+    }
+}
+
+impl ClientRequest {
+    /// The edits of a same-dialect route to the upstream's name for the model. Empty when the bytes can stay.
+    pub fn edits(&self, upstream_model: &str) -> Vec<Edit> {
+        let mut edits = Vec::new();
+        if upstream_model != self.model {
+            let mut with = Vec::with_capacity(upstream_model.len() + 2);
+            crate::json::write_string(&mut with, upstream_model);
+            edits.push(Edit { span: self.spans.model.clone(), with });
+        }
+        match self.dialect {
+            Dialect::Chat => edits.extend(chat::request::usage_edit(self)),
+            Dialect::Messages => {}
+        }
+        edits.sort_by_key(|edit| edit.span.start);
+        edits
+    }
+
+    /// The body for a same-dialect upstream: every byte kept but for [`ClientRequest::edits`].
+    pub fn pass_through(&self, upstream_model: &str) -> Bytes {
+        apply(&self.body, &self.edits(upstream_model))
+    }
+
+    /// The canonical turn.
+    pub fn turn(&self) -> Result<Turn<'_>, Invalid> {
+        match self.dialect {
+            Dialect::Chat => chat::request::decode(&self.body),
+            Dialect::Messages => messages::request::decode(&self.body),
+        }
+    }
+}
+
+/// Applies edits, which are sorted and do not overlap.
+pub fn apply(body: &Bytes, edits: &[Edit]) -> Bytes {
+    if edits.is_empty() {
+        return body.clone();
+    }
+    let added: usize = edits.iter().map(|edit| edit.with.len()).sum();
+    let mut out = Vec::with_capacity(body.len() + added);
+    let mut from = 0;
+    for edit in edits {
+        out.extend_from_slice(&body[from..edit.span.start]);
+        out.extend_from_slice(&edit.with);
+        from = edit.span.end;
+    }
+    out.extend_from_slice(&body[from..]);
+    out.into()
+}
+
+/// A request written in the upstream's dialect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Encoded {
+    /// The body.
+    pub body: Bytes,
+    /// The fields of the client's request that the target has no place for, by their names.
+    pub dropped: Vec<String>,
+    /// The Messages version that fits the body.
+    pub version: ApiVersion,
+}
+
+/// Writes a turn in the dialect of an upstream, for the upstream's name of the model. Content that cannot be carried is
+/// an error with its path.
+pub fn encode(target: Dialect, turn: &Turn<'_>, upstream_model: &str) -> Result<Encoded, Invalid> {
+    match target {
+        Dialect::Chat => chat::request_encode::encode(turn, upstream_model),
+        Dialect::Messages => messages::request_encode::encode(turn, upstream_model),
+    }
+}

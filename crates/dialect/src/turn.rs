@@ -1,0 +1,259 @@
+//! The canonical turn: what a request asks for, in no dialect. It borrows from the body it was read from, so that a
+//! translated turn copies a text only where an escape forces it.
+//!
+//! Only translated routes and the keys of later lookups build it; a same-dialect turn keeps its bytes.
+
+use std::borrow::Cow;
+
+/// A text that is borrowed from the request where it can be.
+pub type Text<'a> = Cow<'a, str>;
+
+/// Where in the client's body a piece of the turn came from, to name it in an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// The system prompt outside the messages.
+    System,
+    /// A whole message.
+    Message(u32),
+    /// Part `part` of a message's content.
+    Content {
+        /// The message's index.
+        message: u32,
+        /// The part's index.
+        part: u32,
+    },
+    /// A call in a message's `tool_calls`.
+    Call {
+        /// The message's index.
+        message: u32,
+        /// The call's index.
+        call: u32,
+    },
+    /// A piece inside a tool result.
+    Inner {
+        /// The message's index.
+        message: u32,
+        /// The part's index.
+        part: u32,
+        /// The index within the part's own content.
+        inner: u32,
+    },
+}
+
+impl At {
+    /// The JSON path.
+    pub fn path(self) -> String {
+        match self {
+            At::System => "system".into(),
+            At::Message(message) => format!("messages[{message}]"),
+            At::Content { message, part } => format!("messages[{message}].content[{part}]"),
+            At::Call { message, call } => format!("messages[{message}].tool_calls[{call}]"),
+            At::Inner { message, part, inner } => format!("messages[{message}].content[{part}].content[{inner}]"),
+        }
+    }
+}
+
+/// A request for one answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Turn<'a> {
+    /// The model's name as the client gave it.
+    pub model: Text<'a>,
+    /// The answer is wanted as a stream.
+    pub stream: bool,
+    /// A streamed Chat client asked for the usage chunk.
+    pub stream_usage: bool,
+    /// Every message in order, system messages too. A system prompt outside the messages comes first.
+    pub messages: Vec<Message<'a>>,
+    /// Tools the model may call.
+    pub tools: Vec<Tool<'a>>,
+    /// Which it must call.
+    pub tool_choice: Option<ToolChoice<'a>>,
+    /// Whether it may call several at once; `None` is the dialect's default, which is yes.
+    pub parallel_tools: Option<bool>,
+    /// The most tokens of output.
+    pub max_output: Option<u64>,
+    /// As written in the request, to keep its digits.
+    pub temperature: Option<&'a str>,
+    /// As written.
+    pub top_p: Option<&'a str>,
+    /// As written.
+    pub top_k: Option<&'a str>,
+    /// Texts that end the answer.
+    pub stop: Vec<Text<'a>>,
+    /// The form of the answer.
+    pub output: Output<'a>,
+    /// How much to think.
+    pub reasoning: Reasoning<'a>,
+    /// The client's name for its user.
+    pub user: Option<Text<'a>>,
+    /// Fields of the client's dialect that have no canonical place and are hints: dropped on translation, and named.
+    pub hints: Vec<String>,
+}
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The operator of the client (`system`, `developer`).
+    System,
+    /// The user; tool results too.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// One message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message<'a> {
+    /// Who speaks.
+    pub role: Role,
+    /// Where it came from.
+    pub at: At,
+    /// What is said, in order.
+    pub parts: Vec<Part<'a>>,
+}
+
+/// One piece of a message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part<'a> {
+    /// What it is.
+    pub body: Body<'a>,
+    /// Where it came from.
+    pub at: At,
+    /// It carried a prompt-cache mark (raw JSON), which only its own dialect understands.
+    pub cache: Option<&'a str>,
+}
+
+/// What a piece of a message is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body<'a> {
+    /// Text.
+    Text(Text<'a>),
+    /// An image.
+    Image(Image<'a>),
+    /// The model's call of a tool.
+    ToolCall {
+        /// Its id, as the client knows it.
+        id: Text<'a>,
+        /// The tool's name.
+        name: Text<'a>,
+        /// The arguments as JSON text; empty when the model gave none. May be invalid when a client replays it so.
+        arguments: Text<'a>,
+    },
+    /// What a tool answered.
+    ToolResult {
+        /// The call's id.
+        id: Text<'a>,
+        /// Texts and images.
+        content: Vec<Part<'a>>,
+        /// The tool failed.
+        is_error: bool,
+    },
+    /// The model's thinking.
+    Thinking {
+        /// The text; may be empty.
+        text: Text<'a>,
+        /// The provider's opaque proof of it.
+        signature: Option<Text<'a>>,
+    },
+    /// Thinking that only the provider can read.
+    RedactedThinking(Text<'a>),
+    /// The model's refusal in words.
+    Refusal(Text<'a>),
+    /// Content of the client's dialect that has no canonical form; translation refuses it by this name.
+    Other(String),
+}
+
+/// An image and where its bytes are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Image<'a> {
+    /// The bytes in base 64.
+    Data {
+        /// As `image/png`.
+        media_type: Text<'a>,
+        /// Base 64.
+        data: Text<'a>,
+    },
+    /// An address.
+    Url(Text<'a>),
+}
+
+/// A tool that the client runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool<'a> {
+    /// The tool's index in the request.
+    pub index: u32,
+    /// Function tools can be translated; anything else is refused by its kind.
+    pub kind: ToolKind<'a>,
+}
+
+/// The kind of a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToolKind<'a> {
+    /// A function with a JSON schema.
+    Function {
+        /// Its name.
+        name: Text<'a>,
+        /// What it does.
+        description: Option<Text<'a>>,
+        /// The schema of its arguments, as JSON text; `None` means no arguments.
+        schema: Option<&'a str>,
+        /// Arguments must match the schema exactly.
+        strict: Option<bool>,
+    },
+    /// A tool of the provider's own, by its type.
+    Hosted(String),
+}
+
+/// Which tool must be called.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToolChoice<'a> {
+    /// The model decides.
+    Auto,
+    /// None.
+    None,
+    /// At least one.
+    Any,
+    /// This one.
+    Named(Text<'a>),
+    /// A choice of the client's dialect without canonical form.
+    Other(String),
+}
+
+/// The form of the answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Output<'a> {
+    /// Free text.
+    #[default]
+    Text,
+    /// Any JSON.
+    Json,
+    /// JSON of this schema.
+    Schema {
+        /// Its name.
+        name: Option<Text<'a>>,
+        /// The schema as JSON text.
+        schema: &'a str,
+        /// Exactly.
+        strict: Option<bool>,
+    },
+}
+
+/// How much to think.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reasoning<'a> {
+    /// Whether; `None` is the model's own default.
+    pub mode: Option<Thinking>,
+    /// A level in the client's words (`low`, `high`, …).
+    pub effort: Option<Text<'a>>,
+}
+
+/// Whether the model thinks before it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thinking {
+    /// As much as it sees fit.
+    Adaptive,
+    /// With at most this many tokens.
+    Budget(u64),
+    /// Not at all.
+    Off,
+}
