@@ -255,7 +255,11 @@ impl<'a> Reader<'a> {
         if self.kind()? != Kind::Bool {
             return Err(self.wrong("a boolean"));
         }
-        if self.bytes()[self.at] == b't' { self.word("true").map(|()| true) } else { self.word("false").map(|()| false) }
+        if self.bytes()[self.at] == b't' {
+            self.word("true").map(|()| true)
+        } else {
+            self.word("false").map(|()| false)
+        }
     }
 
     /// A number, as it is written.
@@ -544,9 +548,8 @@ mod tests {
     #[test]
     fn an_error_names_the_path_and_the_place() {
         let mut reader = Reader::over(r#"{"messages":[{"role":"user"},{"role":7}]}"#);
-        let error = reader
-            .object::<Invalid>(|r, _| r.array(|r, _| r.object(|r, _| r.string().map(|_| ()))))
-            .unwrap_err();
+        let error =
+            reader.object::<Invalid>(|r, _| r.array(|r, _| r.object(|r, _| r.string().map(|_| ())))).unwrap_err();
         assert_eq!((error.path.as_str(), error.at), ("messages[1].role", 37));
         assert_eq!(error.message, "expected a string, found a number");
     }
