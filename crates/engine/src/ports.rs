@@ -1,0 +1,130 @@
+//! What the engine asks of the world. Each port is implemented in a room that the engine never sees.
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, StatusCode};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use turnkeep_base::{AccountId, AttemptId, Dialect, Fault, FaultKind, Secret, Usage};
+
+/// One exchange with an upstream, ready to be sent.
+#[derive(Debug)]
+pub struct Call {
+    /// Below the upstream's base URL, with a leading slash and, where there is one, the query.
+    pub path: &'static str,
+    /// Without credentials, host or length: those are the driver's.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+    /// Whose connections are used: accounts do not share them.
+    pub account: AccountId,
+    /// The account's credential; the driver puts it where its provider wants it.
+    pub secret: Secret,
+}
+
+/// An upstream's answer, its head read and its body still to come.
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body, decompressed.
+    pub body: Box<dyn AnswerBody>,
+}
+
+/// The body of an answer. Dropping it before its end cancels the exchange at the upstream: an HTTP/1 connection is
+/// closed, an HTTP/2 stream is reset.
+pub trait AnswerBody: Send {
+    /// The next bytes, `None` at the end. A fault ends the body.
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Fault>>>;
+}
+
+/// One endpoint of a provider.
+pub trait Upstream: Send + Sync {
+    /// Sends a call and waits for the head of the answer. Dropping the future cancels the exchange. The fault's phase
+    /// says whether anything may have been sent.
+    fn send(&self, call: Call) -> BoxFuture<'_, Result<Answer, Fault>>;
+}
+
+/// A ledger entry, written before an attempt is dispatched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptOpened {
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// The caller's key, by name.
+    pub caller: Arc<str>,
+    /// The account it goes to.
+    pub account: AccountId,
+    /// The model the client named.
+    pub model: Arc<str>,
+    /// The model the upstream is asked for.
+    pub upstream_model: Arc<str>,
+    /// The client's dialect.
+    pub dialect: Dialect,
+    /// Unix milliseconds.
+    pub opened_ms: u64,
+    /// Input tokens guessed from the request, for an entry that is never closed.
+    pub estimated_input: u64,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptOutcome {
+    /// The upstream's answer was complete.
+    Completed,
+    /// It was cut short on our side: the client left, or the gateway stopped.
+    Interrupted,
+    /// It failed with this fault.
+    Failed(FaultKind),
+}
+
+impl AttemptOutcome {
+    /// The word in the ledger.
+    pub fn name(self) -> &'static str {
+        match self {
+            AttemptOutcome::Completed => "completed",
+            AttemptOutcome::Interrupted => "interrupted",
+            AttemptOutcome::Failed(kind) => kind.name(),
+        }
+    }
+}
+
+/// The end of a ledger entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptClosed {
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// How it ended.
+    pub outcome: AttemptOutcome,
+    /// The tokens it cost.
+    pub usage: Usage,
+    /// The provider reported them; otherwise they are an estimate.
+    pub exact: bool,
+    /// Unix milliseconds.
+    pub closed_ms: u64,
+}
+
+/// The store could not do it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("store: {0}")]
+pub struct StoreError(pub String);
+
+/// The usage ledger: one entry per attempt.
+pub trait Ledger: Send + Sync {
+    /// Writes the entry so that it survives the death of this process. Waits for that, without a batching delay.
+    fn open(&self, entry: AttemptOpened) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Hands the end of an entry over, waiting only for a place in a bounded queue. Closing twice changes nothing.
+    fn close(&self, entry: AttemptClosed) -> BoxFuture<'_, Result<(), StoreError>>;
+}
+
+/// Wall time, for what is written down. Running timers are the runtime's own monotonic clock.
+pub trait WallClock: Send + Sync {
+    /// Unix milliseconds.
+    fn unix_ms(&self) -> u64;
+}
+
+/// Randomness, for ids and jitter.
+pub trait Random: Send + Sync {
+    /// 128 random bits.
+    fn bits(&self) -> u128;
+}
