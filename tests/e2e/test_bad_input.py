@@ -1,0 +1,278 @@
+"""Whatever a client sends, the answer is a 4xx in the dialect of the path that says what is wrong and where.
+
+Raw bytes over raw sockets, since no SDK would send these. After each of them the gateway has to serve the next turn.
+"""
+
+import http.client
+import json
+import socket
+import subprocess
+
+import pytest
+
+from processes import BINARY, Answer, Gateway, environment, request
+
+MAX_BODY = 32 * 1024 * 1024
+PATHS = ["/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens"]
+TURN_PATHS = PATHS[:2]
+ROUTES = ["via-chat", "via-messages"]
+
+every_path = pytest.mark.parametrize("path", PATHS)
+every_turn_path = pytest.mark.parametrize("path", TURN_PATHS)
+every_route = pytest.mark.parametrize("route", ROUTES)
+
+KEY = ("authorization", f"Bearer {Gateway.KEY}")
+JSON = ("content-type", "application/json")
+VERSION = ("anthropic-version", "2023-06-01")
+
+
+def post(gateway, path, body, headers=(KEY, JSON, VERSION)):
+    return request(gateway.url, "POST", path, body, headers)
+
+
+def good(path, route):
+    body = {"model": route, "max_tokens": 20, "messages": [{"role": "user", "content": "hi"}]}
+    if path.endswith("count_tokens"):
+        del body["max_tokens"]
+    return body
+
+
+def refused(answer, path, status, *named):
+    """Checks the dialect's own error shape, and that the message names each of `named`."""
+    assert answer.status == status, answer
+    assert answer.headers["content-type"].startswith("application/json"), answer
+    assert answer.headers.get("x-turnkeep-turn"), answer
+    body = answer.json()
+    if "/messages" in path:
+        assert body["type"] == "error", body
+        assert isinstance(body["error"]["type"], str) and body["error"]["type"].endswith(("_error", "_large")), body
+    else:
+        assert {"message", "type", "param", "code"} <= body["error"].keys(), body
+    message = body["error"]["message"]
+    for name in named:
+        assert name in message, f"{name!r} is not named in {message!r}"
+    return body["error"]
+
+
+@pytest.fixture(autouse=True)
+def still_serves(gateway):
+    yield
+    assert gateway.alive(), gateway.tail()
+    answer = post(gateway, "/v1/chat/completions", json.dumps(good("/v1/chat/completions", "via-chat")).encode())
+    assert answer.status == 200, answer
+    assert "panicked" not in gateway.tail()
+
+
+# --- bodies that are not a request -----------------------------------------------------------------------------------
+
+
+@every_path
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"hello", b"{", b'{"model":', b'{"model":"via-chat",}', b"{'model': 'via-chat'}", b'{"model":"via-chat"} x'],
+    ids=["empty", "text", "cut", "cut-value", "trailing-comma", "single-quotes", "trailing-text"],
+)
+def test_a_body_that_is_not_json_is_refused(gateway, path, body):
+    refused(post(gateway, path, body), path, 400, "JSON")
+
+
+@every_path
+@pytest.mark.parametrize("body", [b"null", b"[]", b'[{"model":"via-chat"}]', b'"text"', b"7", b"true"])
+def test_a_body_that_is_json_but_no_object_is_refused(gateway, path, body):
+    refused(post(gateway, path, body), path, 400, "object")
+
+
+@every_path
+@pytest.mark.parametrize("opening, closing", [(b"[", b"]"), (b'{"a":', b"}")], ids=["arrays", "objects"])
+def test_a_body_nested_ten_thousand_deep_is_refused(gateway, path, opening, closing):
+    depth = 10_000
+    deep = opening * depth + b"1" + closing * depth
+    refused(post(gateway, path, deep), path, 400)
+    inside = json.dumps({**good(path, "via-chat"), "metadata": "HERE"}).encode().replace(b'"HERE"', deep)
+    refused(post(gateway, path, inside), path, 400)
+
+
+@every_path
+@pytest.mark.parametrize("route", ROUTES)
+def test_invalid_utf8_inside_a_string_is_refused(gateway, path, route):
+    body = json.dumps(good(path, route)).encode().replace(b'"hi"', b'"h\xff\xfei"')
+    refused(post(gateway, path, body), path, 400, "UTF-8")
+
+
+@every_path
+def test_a_body_of_33_mib_is_refused_as_too_large(gateway, path):
+    body = json.dumps({**good(path, "via-chat"), "filler": "x" * (33 * 1024 * 1024)}).encode()
+    assert len(body) > MAX_BODY
+    # Announced: the gateway need not read it, so the answer is read while the body may still be on its way.
+    refused(send_while_reading(gateway, path, [("content-length", str(len(body)))], body), path, 413)
+
+
+@every_path
+def test_a_chunked_body_that_grows_past_the_limit_is_refused_as_too_large(gateway, path):
+    piece = b"x" * 65536
+    chunk = b"%x\r\n%s\r\n" % (len(piece), piece)
+    body = chunk * (MAX_BODY // len(piece) + 2) + b"0\r\n\r\n"
+    refused(send_while_reading(gateway, path, [("transfer-encoding", "chunked")], body), path, 413)
+
+
+def send_while_reading(gateway, path, headers, body):
+    """Sends a body that the other side may stop reading, and reads the answer all the same."""
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=60) as peer:
+        peer.sendall(head(path, [KEY, JSON, VERSION, *headers]))
+        try:
+            peer.sendall(body)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # It has answered already; what it said is still to be read.
+        return read_answer(peer)
+
+
+def head(path, headers, method="POST"):
+    lines = [f"{method} {path} HTTP/1.1", "host: gateway", *(f"{name}: {value}" for name, value in headers), "", ""]
+    return "\r\n".join(lines).encode()
+
+
+def read_answer(peer):
+    answer = http.client.HTTPResponse(peer)
+    answer.begin()
+    return Answer(answer.status, answer.getheaders(), answer.read())
+
+
+# --- fields ----------------------------------------------------------------------------------------------------------
+
+
+@every_path
+@pytest.mark.parametrize("field", ["model", "messages"])
+def test_a_missing_required_field_is_named(gateway, path, field):
+    body = good(path, "via-chat")
+    del body[field]
+    error = refused(post(gateway, path, json.dumps(body).encode()), path, 400, field)
+    if "chat" in path:
+        assert error["param"] == field
+
+
+@every_route
+def test_a_missing_max_tokens_is_named_to_a_messages_client(gateway, route):
+    body = good("/v1/messages", route)
+    del body["max_tokens"]
+    refused(post(gateway, "/v1/messages", json.dumps(body).encode()), "/v1/messages", 400, "max_tokens")
+
+
+WRONG_TYPES = [
+    ("model", 7, "model"),
+    ("model", None, "model"),
+    ("messages", "text", "messages"),
+    ("messages", {}, "messages"),
+    ("messages", ["text"], "messages"),
+    ("messages", [{"content": "hi"}], "role"),
+    ("messages", [{"role": 3, "content": "hi"}], "role"),
+    ("messages", [{"role": "nobody", "content": "hi"}], "role"),
+    ("messages", [{"role": "user", "content": 5}], "content"),
+    ("messages", [{"role": "user", "content": [{"text": "no type"}]}], "type"),
+    ("messages", [{"role": "user", "content": [{"type": "text", "text": 5}]}], "text"),
+    ("stream", "yes", "stream"),
+    ("temperature", "hot", "temperature"),
+    ("max_tokens", "many", "max_tokens"),
+    ("tools", {}, "tools"),
+    ("tools", ["text"], "tools"),
+    ("tool_choice", 5, "tool_choice"),
+]
+
+
+@every_turn_path
+@every_route
+@pytest.mark.parametrize("field, value, named", WRONG_TYPES, ids=[f"{f}-{n}" for n, (f, _, _) in enumerate(WRONG_TYPES)])
+def test_a_field_of_the_wrong_type_is_named_on_the_same_dialect_route_too(gateway, path, route, field, value, named):
+    body = {**good(path, route), field: value}
+    refused(post(gateway, path, json.dumps(body).encode()), path, 400, named)
+
+
+@every_path
+@every_route
+def test_a_field_given_twice_is_refused_when_it_decides_the_route(gateway, path, route):
+    text = json.dumps(good(path, route))
+    twice = text[:-1] + f', "model": "{route}"}}'
+    refused(post(gateway, path, twice.encode()), path, 400, "model")
+
+
+@every_path
+def test_an_unknown_model_is_not_found_and_near_names_are_told(gateway, path):
+    body = good(path, "via-chatt")
+    error = refused(post(gateway, path, json.dumps(body).encode()), path, 404, "via-chatt", "via-chat")
+    if "chat" in path:
+        assert error["code"] == "model_not_found"
+
+
+# --- the request around the body -------------------------------------------------------------------------------------
+
+
+@every_path
+@pytest.mark.parametrize(
+    "key",
+    [None, ("authorization", "Bearer wrong"), ("x-api-key", "wrong"), ("authorization", "Basic d3Jvbmc6"), ("authorization", "Bearer")],
+    ids=["none", "wrong-bearer", "wrong-x-api-key", "basic", "empty-bearer"],
+)
+def test_a_missing_or_wrong_key_is_refused_before_the_body_is_read(gateway, path, key):
+    # A length is announced and no byte of it sent: only an answer that does not wait for the body can come.
+    headers = [JSON, VERSION, ("content-length", "1000"), *([key] if key else [])]
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=10) as peer:
+        peer.sendall(head(path, headers))
+        refused(read_answer(peer), path, 401)
+
+
+@every_path
+def test_the_right_key_in_a_query_is_not_a_key_on_these_paths(gateway, path):
+    answer = request(gateway.url, "POST", f"{path}?key={Gateway.KEY}", b"{}", [JSON])
+    refused(answer, path, 401)
+
+
+@every_path
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH"])
+def test_a_wrong_method_is_refused_and_the_right_one_told(gateway, path, method):
+    answer = request(gateway.url, method, path, None, [KEY, VERSION])
+    refused(answer, path, 405)
+    assert "POST" in answer.headers["allow"]
+
+
+@every_path
+@pytest.mark.parametrize("kind", ["text/plain", "application/xml", "multipart/form-data; boundary=x"])
+def test_a_wrong_content_type_is_refused_and_named(gateway, path, kind):
+    body = json.dumps(good(path, "via-chat")).encode()
+    refused(post(gateway, path, body, [KEY, VERSION, ("content-type", kind)]), path, 415, kind.split(";")[0])
+
+
+@every_path
+def test_a_content_type_with_a_charset_is_accepted(gateway, path):
+    body = json.dumps(good(path, "via-messages")).encode()
+    answer = post(gateway, path, body, [KEY, VERSION, ("content-type", "application/json; charset=utf-8")])
+    assert answer.status == 200, answer
+
+
+@pytest.mark.parametrize("path", ["/v1/nothing", "/v1/chat/completion", "/v1/messages/nothing", "/nothing"])
+def test_an_unknown_path_is_not_found_in_the_dialect_nearest_to_it(gateway, path):
+    answer = request(gateway.url, "POST", path, b"{}", [KEY, JSON])
+    refused(answer, path, 404)
+
+
+# --- configuration ---------------------------------------------------------------------------------------------------
+
+
+CONFIGS = [
+    ('[server]\nlisten = "127.0.0.1:0"\nlissten = "x"\n', "3", "lissten"),
+    ('[server]\nlisten = 5\n', "2", "listen"),
+    ('[server]\nlisten = "127.0.0.1:0"\n\n[[upstreams]]\nname = "a"\nkind = "nonsense"\nbase_url = "http://127.0.0.1:1"\n', "6", "kind"),
+    ('[server\nlisten = "127.0.0.1:0"\n', "1", ""),
+    ('[[keys]]\nname = "a"\nsecret = "literal-secret-in-a-file"\n', "3", "secret"),
+]
+
+
+@pytest.mark.parametrize("text, line, key", CONFIGS, ids=["unknown-key", "wrong-type", "bad-value", "no-toml", "plain-secret"])
+def test_a_config_error_names_file_line_and_key(tmp_path, text, line, key):
+    config = tmp_path / "broken.toml"
+    config.write_text(text)
+    for command in ("check", "serve"):
+        ended = subprocess.run(
+            [BINARY, command, "--config", config], capture_output=True, text=True, env=environment(), cwd=tmp_path, timeout=60
+        )
+        assert ended.returncode == 2, ended
+        assert f"broken.toml:{line}" in ended.stderr and key in ended.stderr, ended.stderr
+        assert "literal-secret" not in ended.stderr
