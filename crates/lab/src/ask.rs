@@ -115,9 +115,8 @@ pub(crate) fn read(dialect: Dialect, body: &Value) -> Ask {
     } else {
         ask.replies = 1;
         ask.parallel = !choice["disable_parallel_tool_use"].as_bool().unwrap_or(false);
-        ask.tools = tools(&body["tools"], |tool| {
-            Some((tool.get("name")?.as_str()?.to_owned(), tool["input_schema"].clone()))
-        });
+        ask.tools =
+            tools(&body["tools"], |tool| Some((tool.get("name")?.as_str()?.to_owned(), tool["input_schema"].clone())));
         ask.choice = match choice["type"].as_str() {
             Some("none") => Choice::Never,
             Some("any") => Choice::Any,
@@ -195,10 +194,8 @@ fn chat_results(messages: &[Value]) -> Vec<ToolResult> {
         let call = calls.iter().find(|call| call["id"] == *id);
         call.and_then(|call| call["function"]["name"].as_str()).unwrap_or("tool").to_owned()
     };
-    let result = |message: &Value| ToolResult {
-        name: named(&message["tool_call_id"]),
-        text: text_of(&message["content"]),
-    };
+    let result =
+        |message: &Value| ToolResult { name: named(&message["tool_call_id"]), text: text_of(&message["content"]) };
     tail.iter().map(result).collect()
 }
 
@@ -217,7 +214,6 @@ fn messages_results(messages: &[Value]) -> Vec<ToolResult> {
         call.and_then(|call| call["name"].as_str()).unwrap_or("tool").to_owned()
     };
     let results = blocks.iter().filter(|block| block["type"] == "tool_result");
-    let result =
-        |block: &Value| ToolResult { name: named(&block["tool_use_id"]), text: text_of(&block["content"]) };
+    let result = |block: &Value| ToolResult { name: named(&block["tool_use_id"]), text: text_of(&block["content"]) };
     results.map(result).collect()
 }

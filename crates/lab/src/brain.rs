@@ -32,8 +32,17 @@ pub(crate) fn answer(ask: &Ask, id: u64) -> Answer {
     }
     let mut usage: Usage = counted(ask, thought.as_ref(), &text, None, &calls);
     usage.completion = usage.completion.max(1);
-    let mut answer =
-        Answer { id, model: ask.model.clone(), thought, words: text, refusal: None, calls, interleave: false, finish, usage };
+    let mut answer = Answer {
+        id,
+        model: ask.model.clone(),
+        thought,
+        words: text,
+        refusal: None,
+        calls,
+        interleave: false,
+        finish,
+        usage,
+    };
     if let Some(thought) = &mut answer.thought {
         hide(thought, ask.thinking);
     }
@@ -46,8 +55,11 @@ fn spoken(ask: &Ask) -> Vec<String> {
         return fragments(&value.to_string(), 8);
     }
     if !ask.results.is_empty() {
-        let quoted: Vec<String> =
-            ask.results.iter().map(|result| format!("The tool {} returned: \"{}\".", result.name, short(&result.text))).collect();
+        let quoted: Vec<String> = ask
+            .results
+            .iter()
+            .map(|result| format!("The tool {} returned: \"{}\".", result.name, short(&result.text)))
+            .collect();
         return words(&format!("{} This is the lab model {} answering.", quoted.join(" "), ask.model));
     }
     words(&format!("You said: \"{}\". This is the lab model {} answering.", short(&ask.last_user_text), ask.model))
@@ -65,11 +77,8 @@ fn calls(ask: &Ask, id: u64) -> Vec<Call> {
     if ask.tools.is_empty() || !ask.results.is_empty() {
         return Vec::new();
     }
-    let mut asked: Vec<(usize, &crate::ask::Tool)> = ask
-        .tools
-        .iter()
-        .filter_map(|tool| mention(&ask.last_user_text, &tool.name).map(|at| (at, tool)))
-        .collect();
+    let mut asked: Vec<(usize, &crate::ask::Tool)> =
+        ask.tools.iter().filter_map(|tool| mention(&ask.last_user_text, &tool.name).map(|at| (at, tool))).collect();
     asked.sort_by_key(|(at, _)| *at);
     let mut chosen: Vec<&crate::ask::Tool> = asked.into_iter().map(|(_, tool)| tool).collect();
     match &ask.choice {
@@ -83,7 +92,8 @@ fn calls(ask: &Ask, id: u64) -> Vec<Call> {
         chosen.truncate(1);
     }
     let call = |(at, tool): (usize, &crate::ask::Tool)| {
-        let arguments = if tool.schema.is_object() { schema::instance(&tool.schema) } else { Value::Object(Default::default()) };
+        let arguments =
+            if tool.schema.is_object() { schema::instance(&tool.schema) } else { Value::Object(Default::default()) };
         Call { id: call_id(ask, id, at), name: tool.name.clone(), fragments: fragments(&arguments.to_string(), 8) }
     };
     chosen.into_iter().enumerate().map(call).collect()
@@ -95,7 +105,8 @@ fn mention(text: &str, name: &str) -> Option<usize> {
     let mut from = 0;
     while let Some(at) = text[from..].find(&wanted) {
         let end = from + at + wanted.len();
-        let longer = text[end..].chars().next().is_some_and(|next| next.is_alphanumeric() || next == '_' || next == '-');
+        let longer =
+            text[end..].chars().next().is_some_and(|next| next.is_alphanumeric() || next == '_' || next == '-');
         if !longer {
             return Some(from + at);
         }

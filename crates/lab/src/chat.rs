@@ -53,9 +53,7 @@ pub(crate) fn whole(ask: &Ask, answer: &Answer) -> Vec<u8> {
         };
         message["tool_calls"] = answer.calls.iter().map(call).collect();
     }
-    let choice = |index: u32| {
-        json!({"index": index, "message": message, "logprobs": null, "finish_reason": finish(&answer.finish)})
-    };
+    let choice = |index: u32| json!({"index": index, "message": message, "logprobs": null, "finish_reason": finish(&answer.finish)});
     let choices: Vec<Value> = (0..ask.replies).map(choice).collect();
     let body = json!({
         "id": id(answer), "object": "chat.completion", "created": CREATED, "model": answer.model,
@@ -145,13 +143,6 @@ fn calls(out: &mut Chunks<'_>) {
             out.push(Mark::Word, &more(at, fragment), None);
         }
     }
-}
-
-/// A content chunk of this text, for faults.
-pub(crate) fn content_event(ask: &Ask, answer: &Answer, text: &str) -> String {
-    let out = Chunks { ask, answer, pieces: Vec::new() };
-    let choice = json!([{"index": 0, "delta": {"content": text}, "logprobs": null, "finish_reason": null}]);
-    out.chunk(&choice, &Value::Null)
 }
 
 /// An error body (of a response, or after `data: ` of a stream).

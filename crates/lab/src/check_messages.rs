@@ -102,7 +102,10 @@ fn tools(body: &Value) -> Result<(), Refused> {
         return Err(Refused::bad("tool_choice may only be specified while providing tools."));
     }
     if choice["type"] == "tool" && !tools.iter().any(|tool| tool["name"] == choice["name"]) {
-        return Err(Refused::bad(format!("Tool '{}' not found in provided tools", choice["name"].as_str().unwrap_or(""))));
+        return Err(Refused::bad(format!(
+            "Tool '{}' not found in provided tools",
+            choice["name"].as_str().unwrap_or("")
+        )));
     }
     Ok(())
 }
@@ -252,7 +255,9 @@ fn pairing(turns: &[MergedTurn<'_>]) -> Result<(), Refused> {
         return Ok(());
     }
     let named = asked.join(", ");
-    Err(Refused::bad(format!("messages: `tool_use` ids were found without `tool_result` blocks immediately after: {named}.")))
+    Err(Refused::bad(format!(
+        "messages: `tool_use` ids were found without `tool_result` blocks immediately after: {named}."
+    )))
 }
 
 /// With thinking on, the turn whose calls are being answered starts with its thinking.

@@ -40,8 +40,7 @@ impl Encoder {
             }
             Self::Br(inner) => {
                 through(inner, bytes)?;
-                // The writer gives its vector up only whole: the caller cuts off what it has had.
-                inner.get_ref().clone()
+                std::mem::take(inner.get_mut())
             }
             Self::Zstd(inner) => {
                 through(inner, bytes)?;

@@ -102,9 +102,7 @@ impl FromStr for Point {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let bad = || {
-            format!(
-                "`{text}` is no place in a reply: before_headers, after_preamble, after_words N or before_terminal"
-            )
+            format!("`{text}` is no place in a reply: before_headers, after_preamble, after_words N or before_terminal")
         };
         match text {
             "before_headers" => Ok(Self::BeforeHeaders),

@@ -36,12 +36,13 @@ impl Piece {
 #[derive(Debug, Clone)]
 pub(crate) struct Refused {
     pub status: u16,
-    pub spec: ErrorSpec,
+    pub spec: Box<ErrorSpec>,
 }
 
 impl Refused {
     pub(crate) fn new(status: u16, message: impl Into<String>) -> Self {
-        Self { status, spec: ErrorSpec { status: Some(status), message: Some(message.into()), ..ErrorSpec::default() } }
+        let spec = ErrorSpec { status: Some(status), message: Some(message.into()), ..ErrorSpec::default() };
+        Self { status, spec: Box::new(spec) }
     }
 
     pub(crate) fn bad(message: impl Into<String>) -> Self {

@@ -1,1 +1,42 @@
-//! placeholder
+//! A scriptable upstream: both dialects over real sockets, with faults down to TCP.
+//!
+//! It stands in for a provider in `turnkeep demo`, in `turnkeep lab` and in tests. Without a script it answers word by
+//! word what it was told, calls tools when asked to, and refuses what the real APIs refuse. A [`Script`] replaces its
+//! answers, holds them at gates, and breaks them at any place; `docs/lab.md` describes the format.
+//!
+//! It shares no code with the gateway's own dialects and framers on purpose: a mistake there must not be answered by
+//! the same mistake here.
+
+mod answer;
+mod ask;
+mod brain;
+mod chat;
+mod check;
+mod check_chat;
+mod check_messages;
+mod choose;
+mod encode;
+mod fault;
+mod frame;
+mod gates;
+mod handler;
+mod lab;
+mod ledger;
+mod messages;
+mod models;
+mod plan;
+mod play;
+mod schema;
+mod script;
+mod signature;
+mod socket;
+mod tls;
+
+pub use fault::{AcceptFault, Fault, Point};
+pub use lab::{Lab, LabError, LabOptions};
+pub use ledger::{MAX_RECORDED, MAX_RECORDED_BODY_BYTES, Recorded};
+pub use script::{
+    AcceptRule, ContentEncoding, ErrorSpec, Gate, MAX_FAULT_BYTES, MAX_WORDS, Rule, Script, ScriptError, ToolCall,
+    UsageSpec,
+};
+pub use tls::LabTls;

@@ -145,11 +145,6 @@ impl Blocks {
     }
 }
 
-/// A content event of this text, for faults.
-pub(crate) fn content_event(text: &str) -> String {
-    event(&json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}))
-}
-
 /// An error body.
 pub(crate) fn error(status: u16, spec: &ErrorSpec, request_id: &str) -> Value {
     let mut body = error_event(status, spec);

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::{Deserializer, Error as _};
 use serde::Deserialize;
+use serde::de::{Deserializer, Error as _};
 
 use crate::fault::{AcceptFault, Fault, Point};
 

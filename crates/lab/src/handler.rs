@@ -1,0 +1,394 @@
+//! One request: recorded, checked, given its rule, answered.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+
+use crate::answer::{self, Answer, Numbering};
+use crate::ask::{self, Ask, Dialect};
+use crate::choose::{Chooser, Facts};
+use crate::fault::{Fault, Point};
+use crate::frame::{Mark, Piece, Refused};
+use crate::gates::Gates;
+use crate::ledger::{Ledger, Recorded, Turn, header_list};
+use crate::plan::{self, FaultBytes, Step};
+use crate::play::{PlayedBody, Player};
+use crate::script::{ContentEncoding, ErrorSpec, MAX_FAULT_BYTES, Rule, Script};
+use crate::signature::Signatures;
+use crate::socket::Control;
+use crate::{brain, chat, check, messages, models};
+
+/// The largest body the lab reads.
+const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
+
+/// What all connections of a lab share.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub ledger: Arc<Ledger>,
+    pub gates: Arc<Gates>,
+    chooser: Mutex<Chooser>,
+    numbering: Numbering,
+    signatures: Signatures,
+}
+
+impl State {
+    pub(crate) fn set_script(&self, script: Script) {
+        *self.chooser() = Chooser::new(script);
+    }
+
+    pub(crate) fn chooser(&self) -> MutexGuard<'_, Chooser> {
+        self.chooser.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a path asks for.
+enum Route<'a> {
+    Turn(Dialect),
+    CountTokens,
+    Models,
+    Model(&'a str),
+    Unknown,
+}
+
+fn route(path: &str) -> Route<'_> {
+    match path {
+        "/v1/chat/completions" | "/chat/completions" => Route::Turn(Dialect::Chat),
+        "/v1/messages" => Route::Turn(Dialect::Messages),
+        "/v1/messages/count_tokens" => Route::CountTokens,
+        "/v1/models" | "/models" => Route::Models,
+        _ => match path.strip_prefix("/v1/models/") {
+            Some(id) if !id.is_empty() => Route::Model(id),
+            Some(_) | None => Route::Unknown,
+        },
+    }
+}
+
+/// A reply before it is played.
+struct Reply {
+    status: u16,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    steps: Vec<Step>,
+    /// The body's length is told beforehand.
+    sized: bool,
+}
+
+/// Answers one request.
+pub(crate) async fn handle(
+    state: Arc<State>,
+    control: Arc<Control>,
+    connection: u64,
+    request: Request<Incoming>,
+) -> Result<Response<PlayedBody>, Infallible> {
+    let mut turn = Turn::new(Arc::clone(&state.ledger));
+    let (head, body) = request.into_parts();
+    let collected = Limited::new(body, MAX_BODY_BYTES).collect().await;
+    let (body, unread) = match collected {
+        Ok(body) => (body.to_bytes(), false),
+        Err(_) => (Bytes::new(), true),
+    };
+    let account = check::credential(&head.headers);
+    let sequence = turn.record(Recorded {
+        sequence: 0,
+        connection,
+        method: head.method.clone(),
+        target: head.uri.path_and_query().map_or_else(|| head.uri.to_string(), ToString::to_string),
+        version: head.version,
+        headers: header_list(&head.headers),
+        body: body.clone(),
+        account: account.clone(),
+        client_closed_after: false,
+    });
+    let asked = Asked { head: &head, body: &body, unread, account: account.as_deref().unwrap_or_default(), sequence };
+    let (before, reply) = asked.answer(&state);
+    let mut player = Player { turn, control, gates: Arc::clone(&state.gates) };
+    player.before(before).await;
+    let mut response = Response::new(());
+    *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    for (name, value) in reply.headers {
+        response.headers_mut().insert(name, value);
+    }
+    if reply.sized {
+        response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(plan::length(&reply.steps)));
+    }
+    Ok(response.map(|()| player.body(reply.steps)))
+}
+
+/// A request that was read.
+struct Asked<'a> {
+    head: &'a http::request::Parts,
+    body: &'a Bytes,
+    unread: bool,
+    account: &'a str,
+    sequence: u64,
+}
+
+impl Asked<'_> {
+    fn answer(&self, state: &State) -> (Vec<Step>, Reply) {
+        let path = self.head.uri.path();
+        let route = route(path);
+        let value: Option<Value> = serde_json::from_slice(self.body).ok();
+        let dialect = match &route {
+            Route::Turn(dialect) => *dialect,
+            Route::CountTokens => Dialect::Messages,
+            Route::Models | Route::Model(_) | Route::Unknown => {
+                let is_messages = self.head.headers.contains_key("anthropic-version");
+                if is_messages { Dialect::Messages } else { Dialect::Chat }
+            }
+        };
+        let nothing = Value::Null;
+        let ask = ask::read(dialect, value.as_ref().unwrap_or(&nothing));
+        let mut chooser = state.chooser();
+        let refused = self.refused(&route, dialect, value.as_ref(), chooser.models(), state).err();
+        let facts = Facts {
+            path,
+            model: &ask.model,
+            account: self.account,
+            stream: ask.stream,
+            body: self.body,
+            refused: refused.is_some(),
+        };
+        let rule = chooser.rule(&facts);
+        let known = chooser.models().to_vec();
+        drop(chooser);
+        if let Some(rule) = rule {
+            return (plan::before_headers(&rule), self.scripted(&rule, &ask, state));
+        }
+        if let Some(refused) = refused {
+            return (Vec::new(), self.error(dialect, refused.status, &refused.spec));
+        }
+        let plain = |body: Value| self.json(dialect, 200, body.to_string().into_bytes());
+        let reply = match route {
+            Route::Turn(_) => self.turn(&Rule::default(), &ask, state),
+            Route::CountTokens => plain(json!({"input_tokens": ask.prompt_words})),
+            Route::Models => plain(models::list(dialect, &known)),
+            Route::Model(id) => match models::get(dialect, id, &known) {
+                Some(model) => plain(model),
+                None => {
+                    let spec = ErrorSpec { message: Some(format!("model: {id}")), ..ErrorSpec::default() };
+                    self.error(dialect, 404, &spec)
+                }
+            },
+            Route::Unknown => {
+                let spec = ErrorSpec { message: Some(format!("The lab has no {path}.")), ..ErrorSpec::default() };
+                self.error(dialect, 404, &spec)
+            }
+        };
+        (Vec::new(), reply)
+    }
+
+    fn refused(
+        &self,
+        route: &Route<'_>,
+        dialect: Dialect,
+        body: Option<&Value>,
+        known: &[String],
+        state: &State,
+    ) -> Result<(), Refused> {
+        if self.unread {
+            return Err(Refused::new(413, "The request body is too large, or was not sent whole."));
+        }
+        let headers = &self.head.headers;
+        let wanted = match route {
+            Route::Turn(_) | Route::CountTokens => Method::POST,
+            Route::Models | Route::Model(_) => Method::GET,
+            Route::Unknown => return Ok(()),
+        };
+        if self.head.method != wanted {
+            return Err(Refused::new(405, format!("Method not allowed: use {wanted}.")));
+        }
+        match route {
+            Route::Turn(_) => check::turn(dialect, headers, body, false, known, &state.signatures),
+            Route::CountTokens => check::turn(dialect, headers, body, true, known, &state.signatures),
+            Route::Models | Route::Model(_) | Route::Unknown => check::entitled(dialect, headers),
+        }
+    }
+
+    /// The reply of a rule.
+    fn scripted(&self, rule: &Rule, ask: &Ask, state: &State) -> Reply {
+        let mut reply = if rule.fault == Some(Fault::Html) {
+            let page = b"<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>";
+            self.literal(rule, ask, 502, "text/html", plan::halves(None, page.to_vec()))
+        } else if let Some(spec) =
+            rule.error.as_ref().filter(|_| rule.fault != Some(Fault::ErrorInStream) || !ask.stream)
+        {
+            self.error(ask.dialect, rule.status.or(spec.status).unwrap_or(500), spec)
+        } else if rule.fault == Some(Fault::ErrorInStream) && !ask.stream {
+            self.error(ask.dialect, rule.status.unwrap_or(500), &ErrorSpec::default())
+        } else if let Some(raw) = &rule.raw {
+            let pieces = plan::halves(Some(rule), raw.clone().into_bytes());
+            self.literal(rule, ask, 200, "application/json", pieces)
+        } else if !rule.raw_frames.is_empty() {
+            let last = rule.raw_frames.len() - 1;
+            let piece = |(at, frame): (usize, &String)| {
+                Piece::new(if at == last { Mark::Terminal } else { Mark::Word }, frame.clone())
+            };
+            let pieces = rule.raw_frames.iter().enumerate().map(piece).collect();
+            let mut reply = self.literal(rule, ask, 200, "text/event-stream", pieces);
+            reply.sized = false;
+            reply
+        } else {
+            self.turn(rule, ask, state)
+        };
+        if let Some(status) = rule.status {
+            reply.status = status;
+        }
+        if let Some(encoding) = rule.content_encoding {
+            reply = encoded(reply, encoding);
+        }
+        if let Some(size) = rule.chunk_bytes {
+            reply.steps = plan::rechunk(reply.steps, size);
+        }
+        if matches!(rule.fault, Some(Fault::NoTerminal | Fault::BadChunk)) {
+            reply.sized = false;
+        }
+        for (name, value) in &rule.headers {
+            if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
+                reply.headers.push((name, value));
+            }
+        }
+        reply
+    }
+
+    /// A turn's reply: the rule's answer, or the lab's own, as the rule bends it.
+    fn turn(&self, rule: &Rule, ask: &Ask, state: &State) -> Reply {
+        let id = state.numbering.next();
+        let mut answer = match rule.composes() {
+            true => answer::scripted(rule, ask, id),
+            false => brain::answer(ask, id),
+        };
+        answer::adjust(&mut answer, rule);
+        if rule.fault == Some(Fault::OversizedEvent) {
+            oversize(&mut answer, rule);
+        }
+        if let Some(thought) = &answer.thought {
+            state.signatures.remember(&thought.signature);
+        }
+        let bytes = fault_bytes(rule, ask);
+        if ask.stream {
+            let pieces = match ask.dialect {
+                Dialect::Chat => chat::stream(ask, &answer),
+                Dialect::Messages => messages::stream(&answer),
+            };
+            let steps = plan::body(rule, pieces, &bytes);
+            let mut reply = Reply { status: 200, headers: Vec::new(), steps, sized: false };
+            self.usual_headers(&mut reply, ask.dialect, "text/event-stream; charset=utf-8");
+            reply.headers.push((header::CACHE_CONTROL, HeaderValue::from_static("no-cache")));
+            return reply;
+        }
+        let body = match ask.dialect {
+            Dialect::Chat => chat::whole(ask, &answer),
+            Dialect::Messages => messages::whole(&answer),
+        };
+        let whole = match rule.fault {
+            Some(Fault::BadJson) => vec![Piece::new(Mark::Terminal, &b"{\"id\": broken"[..])],
+            Some(Fault::BadSse) => vec![Piece::new(Mark::Terminal, &b"{\"id\": \"\xff\xfe\"}"[..])],
+            Some(_) | None => plan::halves(Some(rule), body),
+        };
+        let quiet = matches!(rule.fault, Some(Fault::BadJson | Fault::BadSse));
+        let steps = match quiet {
+            true => plan::body(&Rule { fault: None, ..rule.clone() }, whole, &bytes),
+            false => plan::body(rule, whole, &bytes),
+        };
+        let mut reply = Reply { status: 200, headers: Vec::new(), steps, sized: true };
+        self.usual_headers(&mut reply, ask.dialect, "application/json");
+        reply
+    }
+
+    fn literal(&self, rule: &Rule, ask: &Ask, status: u16, kind: &'static str, pieces: Vec<Piece>) -> Reply {
+        let steps = plan::body(rule, pieces, &fault_bytes(rule, ask));
+        let mut reply = Reply { status, headers: Vec::new(), steps, sized: true };
+        self.usual_headers(&mut reply, ask.dialect, kind);
+        reply
+    }
+
+    fn json(&self, dialect: Dialect, status: u16, body: Vec<u8>) -> Reply {
+        let mut reply = Reply { status, headers: Vec::new(), steps: vec![Step::Last(body.into())], sized: true };
+        self.usual_headers(&mut reply, dialect, "application/json");
+        reply
+    }
+
+    fn error(&self, dialect: Dialect, status: u16, spec: &ErrorSpec) -> Reply {
+        let body = match dialect {
+            Dialect::Chat => chat::error(status, spec),
+            Dialect::Messages => messages::error(status, spec, &self.request_id()),
+        };
+        let mut reply = self.json(dialect, status, body.to_string().into_bytes());
+        if let Some(seconds) = spec.retry_after {
+            reply.headers.push((header::RETRY_AFTER, HeaderValue::from(seconds)));
+        }
+        reply
+    }
+
+    fn request_id(&self) -> String {
+        format!("req_lab{:06}", self.sequence)
+    }
+
+    fn usual_headers(&self, reply: &mut Reply, dialect: Dialect, kind: &'static str) {
+        reply.headers.push((header::CONTENT_TYPE, HeaderValue::from_static(kind)));
+        let name = match dialect {
+            Dialect::Chat => HeaderName::from_static("x-request-id"),
+            Dialect::Messages => HeaderName::from_static("request-id"),
+        };
+        if let Ok(value) = HeaderValue::from_str(&self.request_id()) {
+            reply.headers.push((name, value));
+        }
+        if dialect == Dialect::Messages {
+            let organisation = HeaderValue::from_static("lab-organization");
+            reply.headers.push((HeaderName::from_static("anthropic-organization-id"), organisation));
+        }
+    }
+}
+
+fn encoded(mut reply: Reply, encoding: ContentEncoding) -> Reply {
+    let name = match encoding {
+        ContentEncoding::Gzip => "gzip",
+        ContentEncoding::Br => "br",
+        ContentEncoding::Zstd => "zstd",
+        ContentEncoding::Deflate => "deflate",
+    };
+    match plan::encode(std::mem::take(&mut reply.steps), encoding) {
+        Ok(steps) => {
+            reply.steps = steps;
+            reply.headers.push((header::CONTENT_ENCODING, HeaderValue::from_static(name)));
+        }
+        Err(error) => {
+            tracing::error!(%error, "the reply could not be compressed");
+            reply.status = 500;
+        }
+    }
+    reply
+}
+
+/// Puts a word of `fault_bytes` bytes (16 MiB without it) where the fault stands.
+fn oversize(answer: &mut Answer, rule: &Rule) {
+    let size = rule.fault_bytes.unwrap_or(16 * 1024 * 1024).min(MAX_FAULT_BYTES);
+    let thought = answer.thought.as_ref().map_or(0, |thought| thought.words.len());
+    let at = match rule.fault_at.unwrap_or_else(|| Fault::OversizedEvent.usual_place()) {
+        Point::BeforeHeaders | Point::AfterPreamble => 0,
+        Point::AfterWords(words) => (words as usize).saturating_sub(thought).min(answer.words.len()),
+        Point::BeforeTerminal => answer.words.len(),
+    };
+    answer.words.insert(at, "x".repeat(size));
+}
+
+fn fault_bytes(rule: &Rule, ask: &Ask) -> FaultBytes {
+    let spec = rule.error.clone().unwrap_or_default();
+    let status = spec.status.unwrap_or(500);
+    match ask.dialect {
+        Dialect::Chat => FaultBytes {
+            bad_json: Bytes::from_static(b"data: {\"id\": broken\n\n"),
+            bad_utf8: Bytes::from_static(b"data: {\"id\": \"\xff\xfe\"}\n\n"),
+            error: format!("data: {}\n\n", chat::error(status, &spec)).into(),
+        },
+        Dialect::Messages => FaultBytes {
+            bad_json: Bytes::from_static(b"event: content_block_delta\ndata: {\"type\": broken\n\n"),
+            bad_utf8: Bytes::from_static(b"event: content_block_delta\ndata: {\"type\": \"\xff\xfe\"}\n\n"),
+            error: format!("event: error\ndata: {}\n\n", messages::error_event(status, &spec)).into(),
+        },
+    }
+}

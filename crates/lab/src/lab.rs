@@ -1,0 +1,252 @@
+//! The running lab: its handle, its accept loop, its connections.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_rustls::TlsAcceptor;
+
+use crate::fault::AcceptFault;
+use crate::handler::{State, handle};
+use crate::ledger::{OpenConnection, Recorded};
+use crate::script::Script;
+use crate::socket::{Control, LabSocket, Transport, half_close, reset_on_close};
+use crate::tls::{LabTls, acceptor};
+
+/// How a lab is started.
+#[derive(Debug, Clone)]
+pub struct LabOptions {
+    /// Where it listens; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Its certificate; plain TCP without.
+    pub tls: Option<LabTls>,
+    /// What it answers.
+    pub script: Script,
+}
+
+impl Default for LabOptions {
+    /// A free loopback port, plain, no script.
+    fn default() -> Self {
+        Self { listen: SocketAddr::from(([127, 0, 0, 1], 0)), tls: None, script: Script::default() }
+    }
+}
+
+/// Why a lab did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The address could not be listened on.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, #[source] io::Error),
+    /// The certificate could not be made or read.
+    #[error("the lab's certificate: {0}")]
+    Tls(String),
+}
+
+/// A running lab. Dropped, it stops.
+#[derive(Debug)]
+pub struct Lab {
+    addr: SocketAddr,
+    ca_pem: Option<String>,
+    state: Arc<State>,
+    accepting: JoinHandle<()>,
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl Lab {
+    /// Listens and answers from now on.
+    pub async fn start(options: LabOptions) -> Result<Self, LabError> {
+        let (tls, ca_pem) = match &options.tls {
+            Some(tls) => {
+                let (acceptor, ca) = acceptor(tls)?;
+                (Some(acceptor), ca)
+            }
+            None => (None, None),
+        };
+        let listen = |error| LabError::Listen(options.listen, error);
+        let listener = TcpListener::bind(options.listen).await.map_err(listen)?;
+        let addr = listener.local_addr().map_err(listen)?;
+        let state = Arc::new(State::default());
+        state.set_script(options.script);
+        let accepting = tokio::spawn(accept(listener, tls, Arc::clone(&state)));
+        Ok(Self { addr, ca_pem, state, accepting })
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// The authority to trust, of a self-signed lab.
+    pub fn ca_pem(&self) -> Option<&str> {
+        self.ca_pem.as_deref()
+    }
+
+    /// The last requests ([`MAX_RECORDED`](crate::MAX_RECORDED) at most), oldest first.
+    pub fn requests(&self) -> Vec<Recorded> {
+        self.state.ledger.recorded()
+    }
+
+    /// Waits until this many requests have been read, in all.
+    pub async fn wait_for_requests(&self, count: usize) {
+        self.state.ledger.wait(|counts| counts.requests >= count).await;
+    }
+
+    /// Connections now open.
+    pub fn open_connections(&self) -> usize {
+        self.state.ledger.counts.borrow().connections
+    }
+
+    /// Waits until no connection is open.
+    pub async fn wait_no_connections(&self) {
+        self.state.ledger.wait(|counts| counts.connections == 0).await;
+    }
+
+    /// Requests now being read or answered.
+    pub fn in_flight(&self) -> usize {
+        self.state.ledger.counts.borrow().in_flight
+    }
+
+    /// Waits until nothing is being answered.
+    pub async fn wait_idle(&self) {
+        self.state.ledger.wait(|counts| counts.in_flight == 0).await;
+    }
+
+    /// Replies the peer abandoned: it closed, reset or cancelled before the reply's end was written.
+    pub fn aborted(&self) -> usize {
+        self.state.ledger.counts.borrow().aborted
+    }
+
+    /// Waits until this many replies have been abandoned, in all.
+    pub async fn wait_aborted(&self, count: usize) {
+        self.state.ledger.wait(|counts| counts.aborted >= count).await;
+    }
+
+    /// Replaces the script for requests from now on; its counts start anew.
+    pub fn set_script(&self, script: Script) {
+        self.state.set_script(script);
+    }
+
+    /// Opens a gate for all who wait there and all who come.
+    pub fn release(&self, gate: &str) {
+        self.state.gates.release(gate);
+    }
+
+    /// Waits until this many replies have come to a gate, in all.
+    pub async fn wait_at_gate(&self, gate: &str, count: usize) {
+        self.state.gates.arrived(gate, count).await;
+    }
+
+    /// Stops listening and drops every connection.
+    pub async fn stop(mut self) {
+        self.accepting.abort();
+        // It ends by the abort just ordered: there is no other outcome to look at.
+        let _ = (&mut self.accepting).await;
+    }
+}
+
+async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, state: Arc<State>) {
+    let mut connections = JoinSet::new();
+    let mut number = 0;
+    loop {
+        // Ended tasks are reaped as new ones come.
+        while connections.try_join_next().is_some() {}
+        match listener.accept().await {
+            Ok((tcp, _)) => {
+                number += 1;
+                connections.spawn(connection(tcp, tls.clone(), Arc::clone(&state), number));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the lab could not accept a connection");
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+async fn connection(mut tcp: TcpStream, tls: Option<TlsAcceptor>, state: Arc<State>, number: u64) {
+    let _open = OpenConnection::new(Arc::clone(&state.ledger));
+    if let Err(error) = tcp.set_nodelay(true) {
+        tracing::debug!(%error, "the socket takes no option");
+    }
+    let fault = state.chooser().accept();
+    if let Some(fault) = fault {
+        misbehave(&mut tcp, fault).await;
+        return;
+    }
+    let transport = match tls {
+        None => Transport::Plain(tcp),
+        Some(acceptor) => match acceptor.accept(tcp).await {
+            Ok(stream) => Transport::Tls(Box::new(stream)),
+            Err(error) => {
+                tracing::debug!(%error, "the handshake failed");
+                return;
+            }
+        },
+    };
+    let control = Arc::new(Control::default());
+    let socket = TokioIo::new(LabSocket::new(transport, Arc::clone(&control)));
+    let service = service_fn(|request| handle(Arc::clone(&state), Arc::clone(&control), number, request));
+    let builder = Builder::new(TokioExecutor::new());
+    let mut serving = pin!(builder.serve_connection(socket, service));
+    loop {
+        tokio::select! {
+            ended = serving.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "the connection ended");
+                }
+                return;
+            }
+            () = control.goaway.notified() => serving.as_mut().graceful_shutdown(),
+        }
+    }
+}
+
+/// Carries out a fault of accepting.
+async fn misbehave(tcp: &mut TcpStream, fault: AcceptFault) {
+    let answer: &[u8] = match fault {
+        AcceptFault::ResetOnAccept => {
+            reset_on_close(tcp);
+            return;
+        }
+        AcceptFault::CloseOnAccept => {
+            half_close(tcp);
+            drain(tcp).await;
+            return;
+        }
+        AcceptFault::HangOnAccept => {
+            drain(tcp).await;
+            return;
+        }
+        // A fatal alert, handshake_failure.
+        AcceptFault::TlsAlert => &[21, 3, 3, 0, 2, 2, 40],
+        AcceptFault::TlsWrongVersion => b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+    };
+    let spoken = async {
+        tcp.readable().await?;
+        tcp.write_all(answer).await?;
+        io::Result::Ok(())
+    };
+    if let Err(error) = spoken.await {
+        tracing::debug!(%error, "the peer left early");
+    }
+    half_close(tcp);
+    drain(tcp).await;
+}
+
+/// Reads and forgets until the peer leaves, so that a close here is no reset.
+async fn drain(tcp: &mut TcpStream) {
+    let mut sink = [0; 4096];
+    while matches!(tcp.read(&mut sink).await, Ok(1..)) {}
+}
