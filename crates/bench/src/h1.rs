@@ -199,11 +199,16 @@ fn parse_head(buf: &[u8], len: usize) -> io::Result<Head> {
     let first = lines.next().unwrap_or_default();
     let is_answer = first.starts_with(b"HTTP/1.");
     let status = if is_answer {
-        first.get(9..12).and_then(|d| std::str::from_utf8(d).ok()).and_then(|d| d.parse().ok()).ok_or(bad("no status"))?
+        first
+            .get(9..12)
+            .and_then(|d| std::str::from_utf8(d).ok())
+            .and_then(|d| d.parse().ok())
+            .ok_or(bad("no status"))?
     } else {
         0
     };
-    let mut framing = if is_answer && status != 204 && status != 304 { Framing::UntilClose } else { Framing::Length(0) };
+    let mut framing =
+        if is_answer && status != 204 && status != 304 { Framing::UntilClose } else { Framing::Length(0) };
     let mut close = false;
     for line in lines {
         let Some(colon) = memchr::memchr(b':', line) else { continue };
@@ -255,9 +260,10 @@ mod tests {
     async fn bodies_of_every_framing_come_out_whole_however_they_are_split() {
         let (head, body) = read_back(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").await;
         assert_eq!((head.status, head.close, body.as_slice()), (200, false, b"hello".as_slice()));
-        let (_, body) =
-            read_back(b"HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n5;x=1\r\nhello\r\nA\r\n, it is me\r\n0\r\n\r\n")
-                .await;
+        let (_, body) = read_back(
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n5;x=1\r\nhello\r\nA\r\n, it is me\r\n0\r\n\r\n",
+        )
+        .await;
         assert_eq!(body, b"hello, it is me");
         let (head, body) = read_back(b"HTTP/1.1 502 Bad\r\nconnection: close\r\n\r\ngone").await;
         assert_eq!((head.status, head.close, body.as_slice()), (502, true, b"gone".as_slice()));

@@ -204,7 +204,11 @@ impl Seen {
         if !stream {
             // Only the answer's start is kept, and the stub's content is within it in every dialect.
             let whole = has(&self.start, MARK);
-            return if whole { Ok(Answer { first_content: Instant::now() }) } else { bail!("an answer without content") };
+            return if whole {
+                Ok(Answer { first_content: Instant::now() })
+            } else {
+                bail!("an answer without content")
+            };
         }
         if self.contents != EVENTS || !(has(&self.tail, b"[DONE]") || has(&self.tail, b"message_stop")) {
             let tail = String::from_utf8_lossy(&self.tail);
@@ -273,7 +277,9 @@ pub async fn open(target: SocketAddr, ask: &Ask, connections: usize, rate: f64, 
     let begun = Instant::now();
     let pacer = {
         let due = Arc::clone(&due);
-        std::thread::Builder::new().name("pacer".to_owned()).spawn(move || pace(&due, begun, rate, total, connections))?
+        std::thread::Builder::new()
+            .name("pacer".to_owned())
+            .spawn(move || pace(&due, begun, rate, total, connections))?
     };
     let work = |mut client: Client| {
         let (tally, taken, due) = (&tally, &taken, &due);

@@ -28,7 +28,8 @@ fn with_proxy<F: Future<Output = ()>>(test: impl FnOnce(SocketAddr) -> F) {
 fn every_dialect_and_size_and_stream_is_complete_through_the_bare_proxy() {
     with_proxy(|at| async move {
         for dialect in [Dialect::Chat, Dialect::Messages] {
-            for (size, stream) in [(Size::Small, false), (Size::Agent, false), (Size::Small, true), (Size::Agent, true)] {
+            for (size, stream) in [(Size::Small, false), (Size::Agent, false), (Size::Small, true), (Size::Agent, true)]
+            {
                 let ask = ask(dialect, "instant", size, stream);
                 let outcome = closed(at, &ask, 4, 40, Duration::from_secs(20)).await.unwrap();
                 assert_eq!((outcome.done, outcome.failed), (40, 0), "{ask:?} {:?}", outcome.failures);

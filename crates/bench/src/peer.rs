@@ -128,7 +128,10 @@ impl Peer {
             Kind::Nginx => {
                 let config = folder.join("nginx.conf");
                 std::fs::write(&config, nginx_config(folder, addr, setting.stub))?;
-                vec!["nginx".into(), "-p".into(), folder.into(), "-c".into(), config.into()]
+                // Without -e it would open the system's log before it reads the configuration.
+                let log = folder.join("error.log");
+                ["nginx".into(), "-e".into(), log.into(), "-p".into(), folder.into(), "-c".into(), config.into()]
+                    .to_vec()
             }
             Kind::Turnkeep => {
                 let gateway = setting.gateway.as_ref().context("no gateway was given")?;

@@ -39,9 +39,9 @@ impl Pinned {
     /// Starts `launch` on `core` (on any core when there is only one).
     pub fn start(launch: &Launch, core: Option<usize>) -> Result<Self> {
         let mut command = Command::new("sh");
-        command.arg("-c").arg(format!(
-            "ulimit -n {DESCRIPTORS} 2>/dev/null || ulimit -n \"$(ulimit -Hn)\"; exec \"$@\""
-        ));
+        command
+            .arg("-c")
+            .arg(format!("ulimit -n {DESCRIPTORS} 2>/dev/null || ulimit -n \"$(ulimit -Hn)\"; exec \"$@\""));
         command.arg("sh");
         if let Some(core) = core {
             command.args(["taskset", "-c", &core.to_string()]);

@@ -153,9 +153,8 @@ fn chat_agent(ask: &Ask, pad: usize) -> Value {
         messages.push(json!({"role": "assistant", "content": "I look at the next file.", "tool_calls": [
             {"id": format!("call_{n:04}"), "type": "function", "function":
                 {"name": format!("tool_{n}"), "arguments": "{\"path\":\"/work/src/lib.rs\",\"limit\":200}"}}]}));
-        messages.push(
-            json!({"role": "tool", "tool_call_id": format!("call_{n:04}"), "content": share(pad, n, ROUNDS)}),
-        );
+        messages
+            .push(json!({"role": "tool", "tool_call_id": format!("call_{n:04}"), "content": share(pad, n, ROUNDS)}));
     }
     messages.push(json!({"role": "user", "content": format!("Go on. Turn {TURN}.")}));
     let tools: Vec<_> = (0..TOOLS)

@@ -159,7 +159,8 @@ mod tests {
     fn the_models_name_and_the_stream_flag_choose_the_behaviour() {
         let plain = ask(Dialect::Chat, br#"{"model":"instant","messages":[{"content":"say \"stream\":true"}]}"#);
         assert!(!plain.stream && matches!(plain.mode, Mode::Instant));
-        let paced = ask(Dialect::Chat, br#"{"stream": true,"model": "paced-25ms","stream_options":{"include_usage":true}}"#);
+        let paced =
+            ask(Dialect::Chat, br#"{"stream": true,"model": "paced-25ms","stream_options":{"include_usage":true}}"#);
         assert!(paced.stream && paced.usage);
         assert!(matches!(paced.mode, Mode::Paced(d) if d == Duration::from_millis(25)));
         assert!(matches!(ask(Dialect::Messages, br#"{"model":"hold"}"#).mode, Mode::Hold));
