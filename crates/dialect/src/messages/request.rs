@@ -1,13 +1,10 @@
-//! stub
-use crate::json::Invalid;
-use crate::request::ClientRequest;
-use crate::turn::Turn;
-use bytes::Bytes;
-/// stub
-pub fn read(_operation: crate::request::Operation, _body: Bytes) -> Result<ClientRequest, Invalid> {
-    todo!()
-}
-/// stub
-pub fn decode(_body: &[u8]) -> Result<Turn<'_>, Invalid> {
-    todo!()
-}
+//! A Messages client's request: [`read`] checks its form in one pass over the bytes, which is all that a same-dialect
+//! route needs; [`decode`] builds the canonical turn for the routes that are translated.
+
+mod decode;
+mod hints;
+mod parts;
+mod read;
+
+pub use decode::decode;
+pub use read::read;

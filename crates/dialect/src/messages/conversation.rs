@@ -1,0 +1,120 @@
+//! The order that Messages asks of a conversation: roles that alternate, and the results of a turn's tool calls first in
+//! the user message that follows it, all of them and in the calls' order. Nothing else is moved.
+
+use crate::json::Invalid;
+use crate::turn::{Body, Message, Part, Role};
+
+/// A message as it will be written.
+#[derive(Debug)]
+pub(super) struct Group<'t, 'a> {
+    /// User or assistant.
+    pub(super) assistant: bool,
+    /// The results of the calls of the assistant's message before, in the calls' order.
+    pub(super) answers: Vec<Answer<'t, 'a>>,
+    /// Everything else, in the client's order.
+    pub(super) pieces: Vec<Piece<'t, 'a>>,
+}
+
+/// The result of one call.
+#[derive(Debug)]
+pub(super) struct Answer<'t, 'a> {
+    /// The call's id as the client knows it.
+    pub(super) id: &'t str,
+    /// The result; `None` when the client gave none.
+    pub(super) part: Option<&'t Part<'a>>,
+}
+
+/// A part to be written.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Piece<'t, 'a> {
+    /// As the user's or the assistant's own.
+    Own(&'t Part<'a>),
+    /// Of a system message in the middle of the conversation.
+    System(&'t Part<'a>),
+}
+
+/// Splits the messages into the leading system prompt and the rest. When there is nothing but system messages, the last
+/// one is the conversation, because Messages needs one.
+pub(super) fn split<'t, 'a>(messages: &'t [Message<'a>]) -> (&'t [Message<'a>], &'t [Message<'a>]) {
+    let leading = messages.iter().take_while(|message| message.role == Role::System).count();
+    let leading = if leading == messages.len() { leading.saturating_sub(1) } else { leading };
+    messages.split_at(leading)
+}
+
+/// Merges messages of one role and sorts tool results to their place. `written` tells whether a part leaves anything to
+/// send. A result without a call in the assistant's message before it is an error.
+pub(super) fn groups<'t, 'a>(
+    messages: &'t [Message<'a>],
+    written: impl Fn(&Piece<'t, 'a>) -> bool,
+) -> Result<Vec<Group<'t, 'a>>, Invalid> {
+    let mut groups: Vec<Group<'t, 'a>> = Vec::new();
+    for message in messages {
+        let assistant = message.role == Role::Assistant;
+        for part in &message.parts {
+            let result = match &part.body {
+                Body::ToolResult { id, .. } => Some(&**id),
+                Body::Text(_)
+                | Body::Image(_)
+                | Body::ToolCall { .. }
+                | Body::Thinking { .. }
+                | Body::RedactedThinking(_)
+                | Body::Refusal(_)
+                | Body::Other(_) => None,
+            };
+            let piece = if message.role == Role::System { Piece::System(part) } else { Piece::Own(part) };
+            if result.is_none() && !written(&piece) {
+                continue;
+            }
+            let group = current(&mut groups, assistant);
+            match result {
+                Some(id) => answer(group, id, part)?,
+                None => group.pieces.push(piece),
+            }
+        }
+    }
+    // Calls at the very end were never answered either.
+    if groups.last().is_some_and(|last| !calls(last).is_empty()) {
+        current(&mut groups, false);
+    }
+    Ok(groups)
+}
+
+/// The group that takes parts of this role, with the answers that are due in it.
+fn current<'g, 't, 'a>(groups: &'g mut Vec<Group<'t, 'a>>, assistant: bool) -> &'g mut Group<'t, 'a> {
+    let fresh = groups.last().is_none_or(|last| last.assistant != assistant);
+    if fresh {
+        let due = groups.last().map(calls).unwrap_or_default();
+        let answers = due.into_iter().map(|id| Answer { id, part: None }).collect();
+        groups.push(Group { assistant, answers, pieces: Vec::new() });
+    }
+    let last = groups.len() - 1;
+    &mut groups[last]
+}
+
+/// The ids of a group's calls.
+fn calls<'t>(group: &Group<'t, '_>) -> Vec<&'t str> {
+    let mut ids: Vec<&'t str> = Vec::new();
+    for piece in &group.pieces {
+        if let Piece::Own(Part { body: Body::ToolCall { id, .. }, .. }) = piece
+            && !ids.contains(&&**id)
+        {
+            ids.push(id);
+        }
+    }
+    ids
+}
+
+/// The last result of a call wins.
+fn answer<'t, 'a>(group: &mut Group<'t, 'a>, id: &str, part: &'t Part<'a>) -> Result<(), Invalid> {
+    match group.answers.iter_mut().find(|answer| answer.id == id) {
+        Some(answer) => {
+            answer.part = Some(part);
+            Ok(())
+        }
+        None => Err(Invalid {
+            path: part.at.path(),
+            message: format!("a result of the tool call `{id}`, which is not in the assistant's message before it"),
+            at: 0,
+        }),
+    }
+}
