@@ -56,6 +56,7 @@ pub async fn run(options: Options) -> Result<()> {
 }
 
 async fn measured(options: Options) -> Result<()> {
+    let load = std::fs::read_to_string("/proc/loadavg").ok().and_then(|text| text.split(' ').next()?.parse().ok());
     let cores = std::thread::available_parallelism()?.get();
     let pin = cores > options.peer_core.max(options.load_core);
     let mut notes = settle_self(pin.then_some(options.load_core)).await;
@@ -111,6 +112,7 @@ async fn measured(options: Options) -> Result<()> {
         },
         commit: first_line("git", &["rev-parse", "--short", "HEAD"]).await,
         kernel: first_line("uname", &["-sr"]).await,
+        load,
         others: columns
             .iter()
             .filter(|(peer, _)| matches!(peer.kind, Kind::Other { .. }))
