@@ -12,4 +12,5 @@ pub mod json;
 pub mod messages;
 pub mod reply;
 pub mod request;
+pub mod tool_id;
 pub mod turn;

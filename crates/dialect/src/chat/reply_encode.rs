@@ -1,20 +1,375 @@
-//! stub
-use crate::event::{Class, Event};
+//! Canonical events as a Chat answer, streamed or plain.
+//!
+//! Thinking goes out as `reasoning_content`, which most Chat clients know. Its signature, and thinking that only the
+//! provider can read, go out as `thinking_blocks`, so that a client that sends them back keeps the model's thread; the
+//! entries carry an `index`, as SDKs that put streams together ask it of every list.
+
+use crate::event::{Block, Class, Delta, Event, Finish};
+use crate::json::Object;
 use crate::reply::ReplyOptions;
-/// stub
+use turnkeep_base::Usage;
+use turnkeep_wire::sse;
+
+/// Encodes one streamed answer.
 #[derive(Debug)]
-pub struct StreamEncoder {}
+pub struct StreamEncoder {
+    id: String,
+    model: String,
+    created: u64,
+    usage_wanted: bool,
+    usage: Option<Usage>,
+    /// By block number.
+    blocks: Vec<Open>,
+    calls: u64,
+    thinking: u64,
+    refused: bool,
+}
+
+#[derive(Debug)]
+enum Open {
+    Text,
+    Refusal,
+    Thinking { signature: String },
+    Call { index: u64, empty: bool },
+    Closed,
+}
+
 impl StreamEncoder {
-    /// stub
-    pub fn new(_options: &ReplyOptions) -> Self {
-        todo!()
+    /// For one answer.
+    pub fn new(options: &ReplyOptions) -> Self {
+        StreamEncoder {
+            id: own_id(None, options),
+            model: options.model.clone(),
+            created: options.created,
+            usage_wanted: options.usage_wanted,
+            usage: None,
+            blocks: Vec::new(),
+            calls: 0,
+            thinking: 0,
+            refused: false,
+        }
     }
+
     /// Appends what the event becomes (nothing, for some) and tells how far it commits the answer.
-    pub fn event(&mut self, _event: &Event, _out: &mut Vec<u8>) -> Class {
-        todo!()
+    pub fn event(&mut self, event: &Event, out: &mut Vec<u8>) -> Class {
+        match event {
+            Event::Start { id, model, usage } => {
+                if let Some(id) = id.as_deref().filter(|id| is_chat_id(id)) {
+                    self.id = id.to_owned();
+                }
+                if let Some(model) = model {
+                    self.model.clone_from(model);
+                }
+                self.usage = *usage;
+                self.chunk(out, None, |delta| {
+                    delta.string("role", "assistant");
+                    delta.string("content", "");
+                });
+            }
+            Event::BlockStart { block, kind } => self.start(*block, kind, out),
+            Event::Delta { block, delta } => self.delta(*block, delta, out),
+            Event::BlockStop { block } => self.stop(*block, out),
+            Event::Finish { reason, .. } => {
+                let reason = finish(*reason, self.refused);
+                self.chunk(out, Some(reason), |_| {});
+            }
+            Event::Usage(usage) => self.usage = Some(*usage),
+            Event::End => {
+                if self.usage_wanted
+                    && let Some(usage) = self.usage
+                {
+                    self.frame(out, |chunk| {
+                        chunk.array("choices");
+                        write_usage(chunk, &usage);
+                    });
+                }
+                sse::write(out, None, b"[DONE]");
+            }
+        }
+        event.class()
+    }
+
+    fn start(&mut self, block: u32, kind: &Block, out: &mut Vec<u8>) {
+        let open = match kind {
+            Block::Text => Open::Text,
+            Block::Refusal => {
+                self.refused = true;
+                Open::Refusal
+            }
+            Block::Thinking => Open::Thinking { signature: String::new() },
+            Block::RedactedThinking(data) => {
+                let index = self.thinking;
+                self.thinking += 1;
+                self.chunk(out, None, |delta| {
+                    write_redacted(&mut delta.array("thinking_blocks").object(), index, data)
+                });
+                Open::Closed
+            }
+            Block::ToolCall { id, name } => {
+                let index = self.calls;
+                self.calls += 1;
+                self.chunk(out, None, |delta| {
+                    let mut calls = delta.array("tool_calls");
+                    let mut call = calls.object();
+                    call.number("index", index);
+                    write_call(&mut call, id, name, "");
+                });
+                Open::Call { index, empty: true }
+            }
+        };
+        let at = block as usize;
+        // Numbers are dense, so this grows by one; a number far off is ignored rather than paid for.
+        if at == self.blocks.len() {
+            self.blocks.push(open);
+        } else if let Some(place) = self.blocks.get_mut(at) {
+            *place = open;
+        }
+    }
+
+    fn delta(&mut self, block: u32, delta: &Delta, out: &mut Vec<u8>) {
+        let field = match (self.blocks.get_mut(block as usize), delta) {
+            (Some(Open::Thinking { signature }), Delta::Signature(more)) => return signature.push_str(more),
+            (Some(Open::Call { index, empty }), Delta::Arguments(arguments)) => {
+                if !arguments.is_empty() {
+                    *empty = false;
+                    let index = *index;
+                    self.arguments(index, arguments, out);
+                }
+                return;
+            }
+            (Some(Open::Refusal), Delta::Text(text)) => ("refusal", text),
+            (_, Delta::Text(text)) => ("content", text),
+            (_, Delta::Thinking(text)) => ("reasoning_content", text),
+            (_, Delta::Signature(_) | Delta::Arguments(_)) => return,
+        };
+        if !field.1.is_empty() {
+            self.chunk(out, None, |delta| delta.string(field.0, field.1));
+        }
+    }
+
+    fn stop(&mut self, block: u32, out: &mut Vec<u8>) {
+        let Some(open) = self.blocks.get_mut(block as usize) else { return };
+        match std::mem::replace(open, Open::Closed) {
+            Open::Thinking { signature } if !signature.is_empty() => {
+                let index = self.thinking;
+                self.thinking += 1;
+                self.chunk(out, None, |delta| {
+                    write_thinking(&mut delta.array("thinking_blocks").object(), index, "", &signature);
+                });
+            }
+            // A client parses the arguments, and an empty text does not parse.
+            Open::Call { index, empty: true } => self.arguments(index, "{}", out),
+            Open::Text | Open::Refusal | Open::Thinking { .. } | Open::Call { .. } | Open::Closed => {}
+        }
+    }
+
+    fn arguments(&self, index: u64, arguments: &str, out: &mut Vec<u8>) {
+        self.chunk(out, None, |delta| {
+            let mut calls = delta.array("tool_calls");
+            let mut call = calls.object();
+            call.number("index", index);
+            call.object("function").string("arguments", arguments);
+        });
+    }
+
+    fn chunk(&self, out: &mut Vec<u8>, finish: Option<&str>, write: impl FnOnce(&mut Object<'_>)) {
+        self.frame(out, |chunk| {
+            {
+                let mut choices = chunk.array("choices");
+                let mut choice = choices.object();
+                choice.number("index", 0);
+                write(&mut choice.object("delta"));
+                choice.optional_string("finish_reason", finish);
+            }
+            if self.usage_wanted {
+                chunk.null("usage");
+            }
+        });
+    }
+
+    fn frame(&self, out: &mut Vec<u8>, write: impl FnOnce(&mut Object<'_>)) {
+        out.extend_from_slice(b"data: ");
+        {
+            let mut chunk = Object::open(out);
+            head(&mut chunk, &self.id, "chat.completion.chunk", self.created, &self.model);
+            write(&mut chunk);
+        }
+        out.extend_from_slice(b"\n\n");
     }
 }
-/// stub
-pub fn plain(_events: &[Event], _options: &ReplyOptions) -> Vec<u8> {
-    todo!()
+
+fn head(object: &mut Object<'_>, id: &str, kind: &str, created: u64, model: &str) {
+    object.string("id", id);
+    object.string("object", kind);
+    object.number("created", created);
+    object.string("model", model);
+}
+
+fn is_chat_id(id: &str) -> bool {
+    id.starts_with("chatcmpl")
+}
+
+fn own_id(upstream: Option<&str>, options: &ReplyOptions) -> String {
+    match upstream.filter(|id| is_chat_id(id)) {
+        Some(id) => id.to_owned(),
+        None => format!("chatcmpl-{}", options.id),
+    }
+}
+
+fn finish(reason: Finish, refused: bool) -> &'static str {
+    match reason {
+        Finish::Stop | Finish::StopSequence | Finish::Pause => "stop",
+        Finish::Length | Finish::ContextFull => "length",
+        Finish::ToolCalls => "tool_calls",
+        // With the refusal in words, the answer ended as it should.
+        Finish::Refusal if refused => "stop",
+        Finish::Refusal => "content_filter",
+    }
+}
+
+fn write_call(call: &mut Object<'_>, id: &str, name: &str, arguments: &str) {
+    call.string("id", id);
+    call.string("type", "function");
+    let mut function = call.object("function");
+    function.string("name", name);
+    function.string("arguments", arguments);
+}
+
+fn write_thinking(block: &mut Object<'_>, index: u64, text: &str, signature: &str) {
+    block.number("index", index);
+    block.string("type", "thinking");
+    block.string("thinking", text);
+    block.string("signature", signature);
+}
+
+fn write_redacted(block: &mut Object<'_>, index: u64, data: &str) {
+    block.number("index", index);
+    block.string("type", "redacted_thinking");
+    block.string("data", data);
+}
+
+fn write_usage(object: &mut Object<'_>, usage: &Usage) {
+    let mut out = object.object("usage");
+    out.number("prompt_tokens", usage.total_input());
+    out.number("completion_tokens", usage.output);
+    out.number("total_tokens", usage.total());
+    {
+        let mut details = out.object("prompt_tokens_details");
+        details.number("cached_tokens", usage.cache_read);
+        details.number("cache_write_tokens", usage.cache_write);
+    }
+    out.object("completion_tokens_details").number("reasoning_tokens", usage.reasoning);
+}
+
+/// Encodes a whole answer.
+pub fn plain(events: &[Event], options: &ReplyOptions) -> Vec<u8> {
+    let mut answer = Whole::default();
+    for event in events {
+        answer.event(event);
+    }
+    answer.write(options)
+}
+
+/// A whole answer, folded out of its events.
+#[derive(Default)]
+struct Whole<'e> {
+    id: Option<&'e str>,
+    model: Option<&'e str>,
+    usage: Option<Usage>,
+    finish: Option<Finish>,
+    blocks: Vec<(&'e Block, String, String)>,
+}
+
+impl<'e> Whole<'e> {
+    fn event(&mut self, event: &'e Event) {
+        match event {
+            Event::Start { id, model, usage } => {
+                self.id = id.as_deref();
+                self.model = model.as_deref();
+                self.usage = *usage;
+            }
+            Event::BlockStart { kind, .. } => self.blocks.push((kind, String::new(), String::new())),
+            Event::Delta { block, delta } => {
+                if let Some((_, text, signature)) = self.blocks.get_mut(*block as usize) {
+                    match delta {
+                        Delta::Text(more) | Delta::Thinking(more) | Delta::Arguments(more) => text.push_str(more),
+                        Delta::Signature(more) => signature.push_str(more),
+                    }
+                }
+            }
+            Event::Finish { reason, .. } => self.finish = Some(*reason),
+            Event::Usage(usage) => self.usage = Some(*usage),
+            Event::BlockStop { .. } | Event::End => {}
+        }
+    }
+
+    fn joined(&self, wanted: impl Fn(&Block) -> bool) -> Option<String> {
+        let mut texts = self.blocks.iter().filter(|(kind, ..)| wanted(kind)).map(|(_, text, _)| text.as_str());
+        let first = texts.next()?.to_owned();
+        Some(texts.fold(first, |all, text| all + text))
+    }
+
+    fn write(&self, options: &ReplyOptions) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut object = Object::open(&mut out);
+        let model = self.model.unwrap_or(&options.model);
+        head(&mut object, &own_id(self.id, options), "chat.completion", options.created, model);
+        {
+            let mut choices = object.array("choices");
+            let mut choice = choices.object();
+            choice.number("index", 0);
+            let refusal = self.joined(|kind| matches!(kind, Block::Refusal));
+            self.message(&mut choice.object("message"), refusal.as_deref());
+            choice.null("logprobs");
+            choice.string("finish_reason", finish(self.finish.unwrap_or(Finish::Stop), refusal.is_some()));
+        }
+        if let Some(usage) = &self.usage {
+            write_usage(&mut object, usage);
+        }
+        drop(object);
+        out
+    }
+
+    fn message(&self, message: &mut Object<'_>, refusal: Option<&str>) {
+        message.string("role", "assistant");
+        let text = self.joined(|kind| matches!(kind, Block::Text));
+        let calls = self.blocks.iter().any(|(kind, ..)| matches!(kind, Block::ToolCall { .. }));
+        match text {
+            None if !calls && refusal.is_none() => message.string("content", ""),
+            text => message.optional_string("content", text.as_deref()),
+        }
+        message.optional_string("refusal", refusal);
+        let thinking = self.joined(|kind| matches!(kind, Block::Thinking)).filter(|text| !text.is_empty());
+        if let Some(text) = thinking {
+            message.string("reasoning_content", &text);
+        }
+        self.thinking_blocks(message);
+        if calls {
+            let mut array = message.array("tool_calls");
+            for (kind, arguments, _) in &self.blocks {
+                if let Block::ToolCall { id, name } = kind {
+                    let arguments = if arguments.is_empty() { "{}" } else { arguments };
+                    write_call(&mut array.object(), id, name, arguments);
+                }
+            }
+        }
+    }
+
+    fn thinking_blocks(&self, message: &mut Object<'_>) {
+        let kept = |(kind, _, signature): &&(&Block, String, String)| {
+            matches!(kind, Block::RedactedThinking(_)) || (matches!(kind, Block::Thinking) && !signature.is_empty())
+        };
+        let mut kept = self.blocks.iter().filter(kept).peekable();
+        if kept.peek().is_none() {
+            return;
+        }
+        let mut array = message.array("thinking_blocks");
+        for (index, (kind, text, signature)) in (0u64..).zip(kept) {
+            if let Block::RedactedThinking(data) = kind {
+                write_redacted(&mut array.object(), index, data);
+            } else {
+                write_thinking(&mut array.object(), index, text, signature);
+            }
+        }
+    }
 }

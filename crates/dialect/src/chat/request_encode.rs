@@ -1,8 +1,211 @@
-//! stub
-use crate::json::Invalid;
-use crate::request::Encoded;
-use crate::turn::Turn;
-/// stub
-pub fn encode(_turn: &Turn<'_>, _upstream_model: &str) -> Result<Encoded, Invalid> {
-    todo!()
+//! A canonical turn as a Chat request, for any server that speaks Chat: only fields that compatible servers take, none
+//! that only OpenAI knows where an older one does.
+
+use super::request_encode_message::messages;
+use crate::json::{Invalid, Kind, Object, Reader};
+use crate::request::{ApiVersion, Encoded};
+use crate::turn::{Output, Thinking, ToolChoice, ToolKind, Turn};
+
+/// Stop texts that Chat takes.
+const MAX_STOPS: usize = 4;
+
+/// Models that think before they answer and refuse `max_tokens`; every other server knows `max_tokens`, and many know
+/// nothing else.
+const ONLY_COMPLETION_TOKENS: [&str; 5] = ["o1", "o3", "o4", "gpt-5", "gpt-6"];
+
+/// Writes the request for the upstream's name of the model.
+pub fn encode(turn: &Turn<'_>, upstream_model: &str) -> Result<Encoded, Invalid> {
+    let mut dropped = Dropped::default();
+    let mut body = Vec::with_capacity(4096);
+    {
+        let mut object = Object::open(&mut body);
+        object.string("model", upstream_model);
+        messages(&mut object, turn, &mut dropped)?;
+        tools(&mut object, turn)?;
+        limits(&mut object, turn, upstream_model, &mut dropped)?;
+        output(&mut object, turn);
+        reasoning(&mut object, turn, &mut dropped);
+        if let Some(user) = &turn.user {
+            object.string("user", user);
+        }
+        if turn.stream {
+            object.bool("stream", true);
+            object.object("stream_options").bool("include_usage", true);
+        }
+    }
+    turn.hints.iter().for_each(|hint| dropped.add(hint));
+    Ok(Encoded { body: body.into(), dropped: dropped.names, version: ApiVersion::default() })
+}
+
+/// The names of what was dropped, each once, in the order they were met.
+#[derive(Default)]
+pub(super) struct Dropped {
+    names: Vec<String>,
+}
+
+impl Dropped {
+    pub(super) fn add(&mut self, name: &str) {
+        if !self.names.iter().any(|known| known == name) {
+            self.names.push(name.to_owned());
+        }
+    }
+}
+
+/// Content that Chat has no form for.
+pub(super) fn refuse(path: String, what: &str) -> Invalid {
+    Invalid { path, message: format!("{what} cannot be carried to a Chat Completions upstream"), at: 0 }
+}
+
+fn tools(object: &mut Object<'_>, turn: &Turn<'_>) -> Result<(), Invalid> {
+    if turn.tools.is_empty() {
+        return match &turn.tool_choice {
+            None | Some(ToolChoice::Auto | ToolChoice::None) => Ok(()),
+            Some(ToolChoice::Any | ToolChoice::Named(_) | ToolChoice::Other(_)) => Err(Invalid {
+                path: "tool_choice".into(),
+                message: "a tool must be called, and there are no tools".into(),
+                at: 0,
+            }),
+        };
+    }
+    {
+        let mut list = object.array("tools");
+        for tool in &turn.tools {
+            let (name, description, schema, strict) = match &tool.kind {
+                ToolKind::Function { name, description, schema, strict } => (name, description, schema, strict),
+                ToolKind::Hosted(kind) => {
+                    let what = format!("a tool of the type `{kind}`");
+                    return Err(refuse(format!("tools[{}]", tool.index), &what));
+                }
+            };
+            let mut tool = list.object();
+            tool.string("type", "function");
+            let mut function = tool.object("function");
+            function.string("name", name);
+            if let Some(description) = description {
+                function.string("description", description);
+            }
+            if let Some(schema) = schema {
+                function.raw("parameters", &with_properties(schema));
+            }
+            if let Some(strict) = strict {
+                function.bool("strict", *strict);
+            }
+        }
+    }
+    match &turn.tool_choice {
+        None => {}
+        Some(ToolChoice::Auto) => object.string("tool_choice", "auto"),
+        Some(ToolChoice::None) => object.string("tool_choice", "none"),
+        Some(ToolChoice::Any) => object.string("tool_choice", "required"),
+        Some(ToolChoice::Named(name)) => {
+            let mut choice = object.object("tool_choice");
+            choice.string("type", "function");
+            choice.object("function").string("name", name);
+        }
+        Some(ToolChoice::Other(kind)) => {
+            return Err(refuse("tool_choice".into(), &format!("a choice of the form `{kind}`")));
+        }
+    }
+    if let Some(parallel) = turn.parallel_tools {
+        object.bool("parallel_tool_calls", parallel);
+    }
+    Ok(())
+}
+
+/// OpenAI-like servers refuse an object schema without `properties`; clients leave it out where there are none.
+fn with_properties(schema: &str) -> std::borrow::Cow<'_, str> {
+    let (mut any, mut there, mut object) = (false, false, false);
+    let mut r = Reader::over(schema);
+    let read = r.object(|r, key| {
+        any = true;
+        there |= key == "properties";
+        if key == "type" && r.kind()? == Kind::String {
+            object = r.string()? == "object";
+            return Ok(());
+        }
+        r.skip().map(|_| ())
+    });
+    let inside = schema.trim_start().strip_prefix('{');
+    match inside {
+        Some(inside) if read.is_ok() && object && !there => {
+            let comma = if any { "," } else { "" };
+            format!("{{\"properties\":{{}}{comma}{inside}").into()
+        }
+        Some(_) | None => schema.into(),
+    }
+}
+
+fn limits(object: &mut Object<'_>, turn: &Turn<'_>, model: &str, dropped: &mut Dropped) -> Result<(), Invalid> {
+    if let Some(most) = turn.max_output {
+        let name = model.rsplit('/').next().unwrap_or(model);
+        let newer = ONLY_COMPLETION_TOKENS.iter().any(|start| name.starts_with(start));
+        object.number(if newer { "max_completion_tokens" } else { "max_tokens" }, most);
+    }
+    if let Some(temperature) = turn.temperature {
+        object.raw("temperature", temperature);
+    }
+    if let Some(top_p) = turn.top_p {
+        object.raw("top_p", top_p);
+    }
+    if turn.top_k.is_some() {
+        dropped.add("top_k");
+    }
+    if turn.stop.len() > MAX_STOPS {
+        let message = format!("this model's upstream takes at most {MAX_STOPS} stop texts, not {}", turn.stop.len());
+        return Err(Invalid { path: "stop_sequences".into(), message, at: 0 });
+    }
+    if !turn.stop.is_empty() {
+        let mut stop = object.array("stop");
+        turn.stop.iter().for_each(|text| stop.string(text));
+    }
+    Ok(())
+}
+
+fn output(object: &mut Object<'_>, turn: &Turn<'_>) {
+    match &turn.output {
+        Output::Text => {}
+        Output::Json => object.object("response_format").string("type", "json_object"),
+        Output::Schema { name, schema, strict } => {
+            let mut format = object.object("response_format");
+            format.string("type", "json_schema");
+            let mut inner = format.object("json_schema");
+            inner.string("name", name.as_deref().unwrap_or("answer"));
+            inner.raw("schema", schema);
+            // OpenAI refuses most schemas as strict that were not written for it, so it is not asked for by itself.
+            if let Some(strict) = strict {
+                inner.bool("strict", *strict);
+            }
+        }
+    }
+}
+
+/// Chat has one word for it. Thinking turned off has none that every model takes, so it is named as dropped; adaptive
+/// is what models do by themselves; a budget becomes the nearest word.
+fn reasoning(object: &mut Object<'_>, turn: &Turn<'_>, dropped: &mut Dropped) {
+    let known = ["minimal", "low", "medium", "high", "xhigh", "max"];
+    let effort = turn.reasoning.effort.as_deref();
+    match (turn.reasoning.mode, effort) {
+        (Some(Thinking::Off), effort) => {
+            dropped.add("thinking");
+            if effort.is_some() {
+                dropped.add("effort");
+            }
+        }
+        (Some(Thinking::Adaptive | Thinking::Budget(_)) | None, Some(effort)) if known.contains(&effort) => {
+            object.string("reasoning_effort", effort);
+        }
+        (Some(Thinking::Budget(tokens)), effort) => {
+            if effort.is_some() {
+                dropped.add("effort");
+            }
+            let word = match tokens {
+                0..4096 => "low",
+                4096..16384 => "medium",
+                16384.. => "high",
+            };
+            object.string("reasoning_effort", word);
+        }
+        (Some(Thinking::Adaptive) | None, Some(_)) => dropped.add("effort"),
+        (Some(Thinking::Adaptive) | None, None) => {}
+    }
 }

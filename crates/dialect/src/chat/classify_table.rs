@@ -1,0 +1,202 @@
+//! The errors of OpenAI and of compatible servers, as rows; the first that fits says what an error means, and what fits
+//! none is unclassified. The order is the rule: codes that name one cause, then what a status means (told apart by
+//! wording where providers use one status for several causes), then, where there is no status, general types and wording.
+
+use turnkeep_base::FaultKind;
+
+/// One row. An empty list, and `false`, ask for nothing; everything that is asked for must be there.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) statuses: &'static [u16],
+    /// Compared with `code` and `type`, in lower case.
+    pub(super) codes: &'static [&'static str],
+    /// Looked for in the message, in lower case.
+    pub(super) words: &'static [&'static str],
+    /// The body is a web page.
+    pub(super) html: bool,
+    /// There is no status: the error came inside a stream, or in a reply that says 200.
+    pub(super) in_band: bool,
+    pub(super) kind: FaultKind,
+}
+
+const ANY: Row =
+    Row { statuses: &[], codes: &[], words: &[], html: false, in_band: false, kind: FaultKind::Unclassified };
+
+const fn code(codes: &'static [&'static str], kind: FaultKind) -> Row {
+    Row { codes, kind, ..ANY }
+}
+
+const fn code_at(statuses: &'static [u16], codes: &'static [&'static str], kind: FaultKind) -> Row {
+    Row { statuses, codes, kind, ..ANY }
+}
+
+const fn words(statuses: &'static [u16], words: &'static [&'static str], kind: FaultKind) -> Row {
+    Row { statuses, words, kind, ..ANY }
+}
+
+const fn status(statuses: &'static [u16], kind: FaultKind) -> Row {
+    Row { statuses, kind, ..ANY }
+}
+
+const SIZE: &[&str] = &["request too large", "reduce the length", "too many tokens in the request"];
+const OVERLOAD: &[&str] = &["overloaded", "at capacity", "over capacity", "no capacity"];
+const INTERNAL: &[&str] = &["internal error", "internal server error", "server had an error"];
+const MONEY: &[&str] = &[
+    "exceeded your current quota",
+    "credit balance",
+    "credit too low",
+    "insufficient credit",
+    "insufficient balance",
+    "insufficient funds",
+    "out of credits",
+    "more credits",
+    "spend limit",
+    "spending limit",
+    "billing",
+];
+const POLICY: &[&str] =
+    &["content management policy", "content policy", "usage policy", "usage policies", "safety system"];
+const NO_ACCESS: &[&str] = &[
+    "not have access to model",
+    "not have access to the model",
+    "not allowed to access model",
+    "not authorized to use model",
+];
+const BAD_KEY: &[&str] = &["api key not valid", "invalid api key", "incorrect api key"];
+
+use FaultKind::{
+    AccountSuspended, CredentialRejected, DeadlineExceeded, ModelNotEntitled, ModelNotFound, ModelOverloaded,
+    PolicyBlocked, QuotaExhausted, RateLimited, RequestInvalid, UpstreamInternal, UpstreamUnavailable,
+};
+
+/// The rows, first fit first.
+pub(super) const ROWS: &[Row] = &[
+    // Codes that name one cause, whatever the status.
+    // A request that no window can hold is the request's fault, though it comes as a rate limit (OpenAI, Groq).
+    Row { codes: &["rate_limit_exceeded", "tokens", "resource_exhausted"], words: SIZE, kind: RequestInvalid, ..ANY },
+    code(
+        &[
+            "insufficient_quota",
+            "credit_balance_exhausted",
+            "project_spend_limit_exceeded",
+            "organization_spend_limit_exceeded",
+            "organization_usage_limit_exceeded",
+            "billing_hard_limit_reached",
+            "billing_not_active",
+            "exceeded_current_quota_error",
+            "insufficient_balance",
+            "insufficient_credits",
+            "payment_required",
+        ],
+        QuotaExhausted,
+    ),
+    code(
+        &["account_deactivated", "account_suspended", "access_terminated", "organization_deactivated"],
+        AccountSuspended,
+    ),
+    code(&["invalid_api_key", "api_key_invalid", "incorrect_api_key", "expired_api_key"], CredentialRejected),
+    code(
+        &[
+            "server_is_overloaded",
+            "overloaded_error",
+            "overloaded",
+            "engine_overloaded_error",
+            "engine_overloaded",
+            "model_overloaded",
+        ],
+        ModelOverloaded,
+    ),
+    code_at(&[503], &["slow_down"], ModelOverloaded),
+    code(&["slow_down", "rate_limit_exceeded", "rate_limit_error", "resource_exhausted"], RateLimited),
+    code(
+        &["context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "string_above_max_length"],
+        RequestInvalid,
+    ),
+    code(
+        &[
+            "content_filter",
+            "content_policy_violation",
+            "responsibleaipolicyviolation",
+            "data_inspection_failed",
+            "invalid_prompt",
+            "moderation_blocked",
+        ],
+        PolicyBlocked,
+    ),
+    code_at(&[403], &["model_not_found"], ModelNotEntitled),
+    code(
+        &[
+            "model_access_denied",
+            "model_terms_required",
+            "model_permission_blocked_org",
+            "model_permission_blocked_project",
+        ],
+        ModelNotEntitled,
+    ),
+    code(&["model_not_found", "deploymentnotfound", "model_decommissioned", "unknown_model"], ModelNotFound),
+    code(&["deadline_exceeded"], DeadlineExceeded),
+    code(
+        &[
+            "invalid_value",
+            "invalid_type",
+            "unsupported_parameter",
+            "unsupported_value",
+            "unknown_parameter",
+            "missing_required_parameter",
+        ],
+        RequestInvalid,
+    ),
+    // 400: mostly the request, but not all.
+    words(&[400], BAD_KEY, CredentialRejected),
+    words(&[400], MONEY, QuotaExhausted),
+    words(&[400], POLICY, PolicyBlocked),
+    words(&[400], &["not a valid model", "unknown model", "no such model", "model does not exist"], ModelNotFound),
+    // 401 and 403 are shells that proxies put around anything.
+    words(&[401, 403], OVERLOAD, ModelOverloaded),
+    words(&[401, 403], INTERNAL, UpstreamInternal),
+    status(&[401], CredentialRejected),
+    status(&[402], QuotaExhausted),
+    words(&[403], NO_ACCESS, ModelNotEntitled),
+    words(&[403], BAD_KEY, CredentialRejected),
+    words(&[403], &["key limit exceeded"], QuotaExhausted),
+    words(&[403], MONEY, QuotaExhausted),
+    words(&[403], &["flagged", "moderation"], PolicyBlocked),
+    words(&[403], POLICY, PolicyBlocked),
+    words(&[404], NO_ACCESS, ModelNotEntitled),
+    words(&[404], &["model", "deployment"], ModelNotFound),
+    words(&[429], SIZE, RequestInvalid),
+    words(&[429], MONEY, QuotaExhausted),
+    status(&[429], RateLimited),
+    status(&[400, 404, 405, 409, 413, 415, 422], RequestInvalid),
+    status(&[529], ModelOverloaded),
+    Row {
+        statuses: &[500, 501, 502, 503, 504, 520, 521, 522, 523, 524, 525, 526, 527],
+        html: true,
+        kind: UpstreamUnavailable,
+        ..ANY
+    },
+    words(&[503], OVERLOAD, ModelOverloaded),
+    words(&[500, 503], &["context deadline", "deadline exceeded"], DeadlineExceeded),
+    status(&[500], UpstreamInternal),
+    status(&[502, 503, 520, 521, 522, 523, 525, 526, 527], UpstreamUnavailable),
+    status(&[504, 524], DeadlineExceeded),
+    // No status: general types, then wording.
+    Row { in_band: true, words: OVERLOAD, ..code(&["server_error", "service_unavailable_error"], ModelOverloaded) },
+    Row {
+        in_band: true,
+        ..code(&["service_unavailable_error", "service_unavailable", "serviceunavailableerror"], UpstreamUnavailable)
+    },
+    Row {
+        in_band: true,
+        ..code(
+            &["server_error", "internal_error", "internal_server_error", "internalservererror", "api_error"],
+            UpstreamInternal,
+        )
+    },
+    Row { in_band: true, ..code(&["invalid_request_error", "badrequesterror", "not_found_error"], RequestInvalid) },
+    Row { in_band: true, ..code(&["authentication_error"], CredentialRejected) },
+    Row { in_band: true, ..code(&["timeout", "timeout_error", "request_timeout"], DeadlineExceeded) },
+    Row { in_band: true, ..words(&[], OVERLOAD, ModelOverloaded) },
+    Row { in_band: true, ..words(&[], &["context deadline", "deadline exceeded"], DeadlineExceeded) },
+    Row { in_band: true, ..words(&[], INTERNAL, UpstreamInternal) },
+];

@@ -1,0 +1,331 @@
+//! One pass over a Chat request that checks its form and keeps what the gateway must know. It builds nothing: every turn
+//! goes through here, most of them never further.
+
+use crate::json::{Invalid, Kind, Reader};
+use crate::request::{ClientRequest, Operation, Spans};
+use bytes::Bytes;
+use turnkeep_base::Dialect;
+
+/// Reads and checks a Chat request.
+pub fn read(body: Bytes) -> Result<ClientRequest, Invalid> {
+    let mut found = Found::default();
+    let mut reader = Reader::new(&body)?;
+    reader.object(|r, key| top(r, key, &mut found))?;
+    reader.end()?;
+    for (field, is_there) in [("model", found.model.is_some()), ("messages", found.messages)] {
+        if !is_there {
+            return Err(missing(&reader, field));
+        }
+    }
+    Ok(ClientRequest {
+        dialect: Dialect::Chat,
+        operation: Operation::Generate,
+        model: found.model.unwrap_or_default(),
+        stream: found.stream,
+        max_output: found.max_completion_tokens.or(found.max_tokens),
+        choices: found.choices.unwrap_or(1),
+        usage_wanted: found.stream && found.usage_wanted,
+        spans: found.spans,
+        body,
+    })
+}
+
+/// A required field of the value at hand is not there.
+pub(super) fn missing(r: &Reader<'_>, field: &str) -> Invalid {
+    let mut error = r.fail("a required field is missing");
+    if !error.path.is_empty() {
+        error.path.push('.');
+    }
+    error.path.push_str(field);
+    error
+}
+
+#[derive(Default)]
+struct Found {
+    seen: u8,
+    model: Option<String>,
+    messages: bool,
+    stream: bool,
+    usage_wanted: bool,
+    max_tokens: Option<u64>,
+    max_completion_tokens: Option<u64>,
+    choices: Option<u64>,
+    spans: Spans,
+}
+
+impl Found {
+    /// A field that the gateway itself reads may stand there once: with two, the upstream could read the other one.
+    fn once(&mut self, r: &Reader<'_>, bit: u8, key: &str) -> Result<(), Invalid> {
+        if self.seen & 1 << bit != 0 {
+            return Err(r.fail(format!("duplicate `{key}`: it may be given only once")));
+        }
+        self.seen |= 1 << bit;
+        Ok(())
+    }
+}
+
+fn top(r: &mut Reader<'_>, key: &str, found: &mut Found) -> Result<(), Invalid> {
+    match key {
+        "model" => {
+            found.once(r, 0, key)?;
+            r.kind()?;
+            let start = r.position();
+            let model = r.string()?;
+            if model.is_empty() {
+                return Err(r.fail("expected the name of a model, found an empty string"));
+            }
+            found.spans.model = start..r.position();
+            found.model = Some(model.into_owned());
+        }
+        "messages" => {
+            found.once(r, 1, key)?;
+            let mut any = false;
+            r.array(|r, _| {
+                any = true;
+                message(r)
+            })?;
+            if !any {
+                return Err(r.fail("expected at least one message"));
+            }
+            found.messages = true;
+        }
+        "stream" => {
+            found.once(r, 2, key)?;
+            found.stream = optional_bool(r)?;
+        }
+        "stream_options" => {
+            found.once(r, 3, key)?;
+            stream_options(r, found)?;
+        }
+        "max_tokens" => {
+            found.once(r, 4, key)?;
+            found.max_tokens = optional_u64(r)?;
+        }
+        "max_completion_tokens" => {
+            found.once(r, 5, key)?;
+            found.max_completion_tokens = optional_u64(r)?;
+        }
+        "n" => {
+            found.once(r, 6, key)?;
+            found.choices = optional_u64(r)?;
+            if found.choices == Some(0) {
+                return Err(r.fail("expected a whole number of at least 1, found 0"));
+            }
+        }
+        "tools" => {
+            if !r.null()? {
+                r.array(|r, _| an_object(r))?;
+            }
+        }
+        "temperature" | "top_p" | "frequency_penalty" | "presence_penalty" => {
+            if !r.null()? {
+                r.number()?;
+            }
+        }
+        "stop" => match r.kind()? {
+            Kind::Array => r.array(|r, _| a_string(r))?,
+            Kind::Null => {
+                r.null()?;
+            }
+            Kind::Object | Kind::String | Kind::Number | Kind::Bool => a_string(r)?,
+        },
+        "response_format" => {
+            if !r.null()? {
+                an_object(r)?;
+            }
+        }
+        _ => {
+            r.skip()?;
+        }
+    }
+    Ok(())
+}
+
+fn stream_options(r: &mut Reader<'_>, found: &mut Found) -> Result<(), Invalid> {
+    let null = r.kind()? == Kind::Null;
+    let start = r.position();
+    if null {
+        r.null()?;
+    } else {
+        r.object(|r, key| {
+            if key != "include_usage" {
+                return r.skip().map(|_| ());
+            }
+            found.once(r, 7, key)?;
+            r.kind()?;
+            let start = r.position();
+            found.usage_wanted = optional_bool(r)?;
+            found.spans.include_usage = Some(start..r.position());
+            Ok(())
+        })?;
+    }
+    found.spans.stream_options = Some(start..r.position());
+    Ok(())
+}
+
+fn optional_bool(r: &mut Reader<'_>) -> Result<bool, Invalid> {
+    if r.null()? { Ok(false) } else { r.bool() }
+}
+
+fn optional_u64(r: &mut Reader<'_>) -> Result<Option<u64>, Invalid> {
+    if r.null()? { Ok(None) } else { r.u64().map(Some) }
+}
+
+/// A string, checked and left where it is.
+fn a_string(r: &mut Reader<'_>) -> Result<(), Invalid> {
+    if r.kind()? == Kind::String { r.skip().map(|_| ()) } else { r.string().map(|_| ()) }
+}
+
+/// An object, checked and left where it is.
+fn an_object(r: &mut Reader<'_>) -> Result<(), Invalid> {
+    if r.kind()? == Kind::Object { r.skip().map(|_| ()) } else { r.object(|r, _| r.skip().map(|_| ())) }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Role {
+    Instruction,
+    User,
+    Assistant,
+    Tool,
+    Function,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Content {
+    Missing,
+    Null,
+    There,
+}
+
+fn message(r: &mut Reader<'_>) -> Result<(), Invalid> {
+    let mut role = None;
+    let mut content = Content::Missing;
+    let mut stands_in = false;
+    let mut call_id = false;
+    r.object(|r, key| {
+        match key {
+            "role" => {
+                let name = r.string()?;
+                role = Some(match name.as_ref() {
+                    "system" | "developer" => Role::Instruction,
+                    "user" => Role::User,
+                    "assistant" => Role::Assistant,
+                    "tool" => Role::Tool,
+                    "function" => Role::Function,
+                    other => return Err(unknown_role(r, other)),
+                });
+            }
+            "content" => content = check_content(r)?,
+            "tool_calls" => {
+                if !r.null()? {
+                    r.array(|r, _| {
+                        stands_in = true;
+                        tool_call(r)
+                    })?;
+                }
+            }
+            "tool_call_id" => {
+                if !r.null()? {
+                    a_string(r)?;
+                    call_id = true;
+                }
+            }
+            "function_call" | "refusal" | "audio" => {
+                if !r.null()? {
+                    r.skip()?;
+                    stands_in = true;
+                }
+            }
+            _ => {
+                r.skip()?;
+            }
+        }
+        Ok::<(), Invalid>(())
+    })?;
+    let Some(role) = role else { return Err(missing(r, "role")) };
+    if role == Role::Tool && !call_id {
+        return Err(missing(r, "tool_call_id"));
+    }
+    match (content, role) {
+        (Content::There, _) | (Content::Null, Role::Assistant | Role::Function) => Ok(()),
+        (Content::Missing, Role::Assistant) if stands_in => Ok(()),
+        (Content::Missing, _) => Err(missing(r, "content")),
+        (Content::Null, Role::Instruction | Role::User | Role::Tool) => {
+            let mut error = r.fail("expected a string or an array of parts, found null");
+            error.path.push_str(".content");
+            Err(error)
+        }
+    }
+}
+
+pub(super) fn unknown_role(r: &Reader<'_>, role: &str) -> Invalid {
+    let role: String = role.chars().take(40).collect();
+    r.fail(format!("unknown role `{role}`; expected system, developer, user, assistant, tool or function"))
+}
+
+fn check_content(r: &mut Reader<'_>) -> Result<Content, Invalid> {
+    match r.kind()? {
+        Kind::Null => r.null().map(|_| Content::Null),
+        Kind::String => r.skip().map(|_| Content::There),
+        Kind::Array => {
+            r.array(|r, _| {
+                let mut typed = false;
+                r.object(|r, key| {
+                    if key == "type" {
+                        typed = true;
+                        return a_string(r);
+                    }
+                    r.skip().map(|_| ())
+                })?;
+                if typed { Ok(()) } else { Err(missing(r, "type")) }
+            })?;
+            Ok(Content::There)
+        }
+        Kind::Object | Kind::Number | Kind::Bool => Err(r.fail("expected a string or an array of parts")),
+    }
+}
+
+fn tool_call(r: &mut Reader<'_>) -> Result<(), Invalid> {
+    let (mut id, mut custom, mut function) = (false, false, None);
+    r.object(|r, key| {
+        match key {
+            "id" => {
+                a_string(r)?;
+                id = true;
+            }
+            "type" => custom = r.string()? != "function",
+            "function" => {
+                let (mut name, mut arguments) = (false, false);
+                if r.kind()? == Kind::Null {
+                    return r.skip().map(|_| ());
+                }
+                r.object(|r, key| match key {
+                    "name" => {
+                        name = true;
+                        a_string(r)
+                    }
+                    "arguments" => {
+                        arguments = true;
+                        a_string(r)
+                    }
+                    _ => r.skip().map(|_| ()),
+                })?;
+                function = Some((name, arguments));
+            }
+            _ => {
+                r.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    if !id {
+        return Err(missing(r, "id"));
+    }
+    match function {
+        _ if custom => Ok(()),
+        None => Err(missing(r, "function")),
+        Some((false, _)) => Err(missing(r, "function.name")),
+        Some((true, false)) => Err(missing(r, "function.arguments")),
+        Some((true, true)) => Ok(()),
+    }
+}

@@ -1,0 +1,273 @@
+//! The messages of a Chat request.
+//!
+//! Chat wants every tool result in a message of its own directly behind the calls, in text. So of a run of user
+//! messages the results come first, and the images in them follow in a user message, with a word about whose they are.
+//! A failed tool's text begins with `Error: `, as Chat has no field for it. Assistant messages in a row become one.
+
+use super::SIGNATURE_PREFIX;
+use super::request_encode::{Dropped, refuse};
+use crate::json::{Array, Invalid, Object};
+use crate::tool_id::from_messages_safe;
+use crate::turn::{Body, Image, Message, Part, Role, Turn};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// The longest id of a call that OpenAI takes.
+const MAX_ID: usize = 40;
+
+pub(super) fn messages(object: &mut Object<'_>, turn: &Turn<'_>, dropped: &mut Dropped) -> Result<(), Invalid> {
+    let mut out = Writer { list: object.array("messages"), ids: BTreeMap::new(), dropped };
+    for run in turn.messages.chunk_by(|a, b| a.role == b.role) {
+        match run.first().map(|message| message.role) {
+            Some(Role::System) => {
+                for message in run {
+                    out.system(message)?;
+                }
+            }
+            Some(Role::User) => out.users(run)?,
+            Some(Role::Assistant) => out.assistant(run)?,
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+struct Writer<'w> {
+    list: Array<'w>,
+    /// Ids that are too long, by what stands for them.
+    ids: BTreeMap<String, String>,
+    dropped: &'w mut Dropped,
+}
+
+fn all_parts<'m, 'a>(run: &'m [Message<'a>]) -> impl Iterator<Item = &'m Part<'a>> {
+    run.iter().flat_map(|message| &message.parts)
+}
+
+impl Writer<'_> {
+    fn system(&mut self, message: &Message<'_>) -> Result<(), Invalid> {
+        let mut texts = Vec::new();
+        for part in &message.parts {
+            match &part.body {
+                Body::Text(text) => texts.push(text.as_ref()),
+                Body::Image(_)
+                | Body::ToolCall { .. }
+                | Body::ToolResult { .. }
+                | Body::Thinking { .. }
+                | Body::RedactedThinking(_)
+                | Body::Refusal(_)
+                | Body::Other(_) => return Err(unfit(part)),
+            }
+            self.mark(part);
+        }
+        let mut out = self.list.object();
+        out.string("role", "system");
+        write_texts(&mut out, &texts);
+        Ok(())
+    }
+
+    fn users(&mut self, run: &[Message<'_>]) -> Result<(), Invalid> {
+        let mut images = Vec::new();
+        for part in all_parts(run) {
+            if let Body::ToolResult { id, content, is_error } = &part.body {
+                self.mark(part);
+                self.result(id, content, *is_error, &mut images)?;
+            }
+        }
+        if !images.is_empty() {
+            let mut out = self.list.object();
+            out.string("role", "user");
+            let mut parts = out.array("content");
+            for (id, image) in images {
+                match image {
+                    None => text_part(&mut parts, &format!("[Images in the result of the tool call {id}:]")),
+                    Some(image) => image_part(&mut parts, image),
+                }
+            }
+        }
+        for message in run {
+            self.user(message)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a tool message; leaves its images, behind a mark with the call's id, to a later one.
+    fn result<'m>(
+        &mut self,
+        id: &str,
+        content: &'m [Part<'_>],
+        is_error: bool,
+        images: &mut Vec<(String, Option<&'m Image<'m>>)>,
+    ) -> Result<(), Invalid> {
+        let id = self.id(id);
+        let mut texts: Vec<Cow<'_, str>> = Vec::new();
+        let before = images.len();
+        for part in content {
+            self.mark(part);
+            match &part.body {
+                Body::Text(text) => texts.push(Cow::Borrowed(text)),
+                Body::Image(image) => {
+                    if images.len() == before {
+                        images.push((id.clone(), None));
+                    }
+                    images.push((String::new(), Some(image)));
+                }
+                Body::ToolCall { .. }
+                | Body::ToolResult { .. }
+                | Body::Thinking { .. }
+                | Body::RedactedThinking(_)
+                | Body::Refusal(_)
+                | Body::Other(_) => return Err(unfit(part)),
+            }
+        }
+        if texts.is_empty() && images.len() > before {
+            texts.push("[The result is images; they follow in the next user message.]".into());
+        }
+        if is_error {
+            match texts.first_mut() {
+                Some(first) if first.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("error")) => {}
+                Some(first) => first.to_mut().insert_str(0, "Error: "),
+                None => texts.push("Error: the tool failed without a message".into()),
+            }
+        }
+        let mut out = self.list.object();
+        out.string("role", "tool");
+        out.string("tool_call_id", &id);
+        write_texts(&mut out, &texts);
+        Ok(())
+    }
+
+    fn user(&mut self, message: &Message<'_>) -> Result<(), Invalid> {
+        let rest: Vec<_> = message.parts.iter().filter(|part| !matches!(part.body, Body::ToolResult { .. })).collect();
+        if rest.is_empty() {
+            return Ok(());
+        }
+        for part in &rest {
+            self.mark(part);
+        }
+        let mut out = self.list.object();
+        out.string("role", "user");
+        if let [Part { body: Body::Text(text), .. }] = rest.as_slice() {
+            out.string("content", text);
+            return Ok(());
+        }
+        let mut parts = out.array("content");
+        for part in rest {
+            match &part.body {
+                Body::Text(text) => text_part(&mut parts, text),
+                Body::Image(image) => image_part(&mut parts, image),
+                Body::ToolCall { .. }
+                | Body::ToolResult { .. }
+                | Body::Thinking { .. }
+                | Body::RedactedThinking(_)
+                | Body::Refusal(_)
+                | Body::Other(_) => return Err(unfit(part)),
+            }
+        }
+        Ok(())
+    }
+
+    fn assistant(&mut self, run: &[Message<'_>]) -> Result<(), Invalid> {
+        let (mut texts, mut refusal, mut reasoning, mut calls) = (Vec::new(), String::new(), String::new(), Vec::new());
+        for part in all_parts(run) {
+            self.mark(part);
+            match &part.body {
+                Body::Text(text) => texts.push(text.as_ref()),
+                Body::Refusal(text) => refusal.push_str(text),
+                Body::ToolCall { id, name, arguments } => calls.push((self.id(id), name, arguments)),
+                // Another provider's thinking means nothing here, and its signature is that provider's business.
+                Body::Thinking { text, signature } => match signature {
+                    Some(signature) if signature.starts_with(SIGNATURE_PREFIX) => reasoning.push_str(text),
+                    Some(_) | None => self.dropped.add("thinking"),
+                },
+                Body::RedactedThinking(_) => self.dropped.add("redacted_thinking"),
+                Body::Image(_) | Body::ToolResult { .. } | Body::Other(_) => return Err(unfit(part)),
+            }
+        }
+        if texts.is_empty() && refusal.is_empty() && calls.is_empty() && reasoning.is_empty() {
+            return Ok(());
+        }
+        let mut out = self.list.object();
+        out.string("role", "assistant");
+        if texts.is_empty() && !(refusal.is_empty() && calls.is_empty()) {
+            out.null("content");
+        } else {
+            write_texts(&mut out, &texts);
+        }
+        if !refusal.is_empty() {
+            out.string("refusal", &refusal);
+        }
+        if !reasoning.is_empty() {
+            out.string("reasoning_content", &reasoning);
+        }
+        if !calls.is_empty() {
+            let mut list = out.array("tool_calls");
+            for (id, name, arguments) in calls {
+                let mut call = list.object();
+                call.string("id", &id);
+                call.string("type", "function");
+                let mut function = call.object("function");
+                function.string("name", name);
+                function.string("arguments", if arguments.trim().is_empty() { "{}" } else { arguments });
+            }
+        }
+        Ok(())
+    }
+
+    fn mark(&mut self, part: &Part<'_>) {
+        if part.cache.is_some() {
+            self.dropped.add("cache_control");
+        }
+    }
+
+    /// The id for the upstream: its own again, where we had wrapped it. One that is longer than OpenAI takes is replaced
+    /// by its number among such, which is the same in the next turn, as the conversation begins the same.
+    fn id(&mut self, id: &str) -> String {
+        let own = from_messages_safe(id);
+        if own.len() <= MAX_ID {
+            return own.into_owned();
+        }
+        let next = self.ids.len();
+        self.ids.entry(own.into_owned()).or_insert_with(|| format!("call_long_{next}")).clone()
+    }
+}
+
+fn unfit(part: &Part<'_>) -> Invalid {
+    let what = match &part.body {
+        Body::Other(name) => format!("content of the type `{name}`"),
+        Body::Image(_) => "an image in this place".into(),
+        Body::ToolCall { .. } => "a tool call outside an assistant message".into(),
+        Body::ToolResult { .. } => "a tool result outside a user message".into(),
+        Body::Thinking { .. } | Body::RedactedThinking(_) => "thinking outside an assistant message".into(),
+        Body::Refusal(_) => "a refusal outside an assistant message".into(),
+        Body::Text(_) => "text in this place".into(),
+    };
+    refuse(part.at.path(), &what)
+}
+
+/// Text alone is a string, which every server takes; several texts stay apart.
+fn write_texts(out: &mut Object<'_>, texts: &[impl AsRef<str>]) {
+    match texts {
+        [] => out.string("content", ""),
+        [text] => out.string("content", text.as_ref()),
+        several => {
+            let mut parts = out.array("content");
+            several.iter().for_each(|text| text_part(&mut parts, text.as_ref()));
+        }
+    }
+}
+
+fn text_part(parts: &mut Array<'_>, text: &str) {
+    let mut part = parts.object();
+    part.string("type", "text");
+    part.string("text", text);
+}
+
+fn image_part(parts: &mut Array<'_>, image: &Image<'_>) {
+    let mut part = parts.object();
+    part.string("type", "image_url");
+    let mut inner = part.object("image_url");
+    match image {
+        Image::Url(url) => inner.string("url", url),
+        Image::Data { media_type, data } => inner.string("url", &format!("data:{media_type};base64,{data}")),
+    }
+}
