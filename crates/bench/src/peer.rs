@@ -198,7 +198,7 @@ http {{
     )
 }
 
-/// Nothing is turned off; the limits that one key and one account would meet under such load are raised.
+/// Nothing is turned off; the limit that one account would meet under such load is raised.
 fn turnkeep_config(folder: &Path, addr: SocketAddr, stub: SocketAddr) -> String {
     let mut config = format!(
         "[server]
@@ -229,7 +229,6 @@ max_in_flight = 20000
 [[keys]]
 name = \"bench\"
 secret = {{ env = \"BENCH_KEY\" }}
-max_in_flight = 20000
 ",
         folder.display()
     );
