@@ -17,5 +17,6 @@ pub mod tap;
 
 mod conversation;
 mod input;
+mod nothing;
 mod stop;
 mod usage;

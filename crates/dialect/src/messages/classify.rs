@@ -10,7 +10,7 @@ use turnkeep_base::{Evidence, FaultKind};
 /// Bytes of the provider's message that are kept for the caller.
 const MESSAGE_BYTES: usize = 4 << 10;
 
-/// `error.details.error_code`.
+/// `error.details.error_code`, or `error.code` where a server has that.
 const DETAIL_CODES: &[(&str, FaultKind)] = &[
     ("enforced_spend_limit_reached", FaultKind::QuotaExhausted),
     ("credit_balance_exhausted", FaultKind::QuotaExhausted),
@@ -77,7 +77,8 @@ fn kind(status: u16, words: &Words) -> FaultKind {
     }
     let lower = words.message.to_lowercase();
     let says = |wordings: &[&str]| wordings.iter().any(|wording| lower.contains(wording));
-    if let Some(kind) = row(DETAIL_CODES, words.detail_code.as_deref()) {
+    let detailed = words.detail_code.as_deref().or(words.code.as_deref());
+    if let Some(kind) = row(DETAIL_CODES, detailed) {
         return kind;
     }
     let named = words.kind.as_deref();

@@ -36,8 +36,8 @@ pub fn count_body(tokens: u64) -> Bytes {
 }
 
 /// A guess at the input tokens of a turn: a token for every 4 bytes of text, arguments and schemas (rounded up for each
-/// piece), 1600 for an image, 4 for each message and tool. Good to about a third for English and code; too high for
-/// base 64 documents, which it counts as nothing because a turn does not keep them.
+/// piece), 1600 for an image, 4 for each message and tool. Good to about a third for English and code; too low
+/// where there are documents, which a turn does not keep.
 pub fn estimate(turn: &Turn<'_>) -> u64 {
     let messages: u64 = turn.messages.iter().map(|message| FRAME_TOKENS + parts(&message.parts)).sum();
     let tools: u64 = turn

@@ -2,7 +2,7 @@
 //! complete, and the facts in it. It changes no byte and judges no order; only data that are no JSON, and the
 //! upstream's own `error` event, stop it.
 
-use super::{classify, stop, usage::Counts};
+use super::{classify, nothing::says_nothing, stop, usage::Counts};
 use crate::event::{Class, Finish};
 use crate::json::{Invalid, Kind, Reader};
 use crate::reply::{Facts, Passed, Progress, ReplyFault, ReplyOptions};
@@ -103,7 +103,7 @@ impl Tap {
         let full = block.holds();
         facts.content_bytes += block.bytes;
         self.open.retain(|(known, _, _)| *known != index);
-        self.open.push((index, block.kind == "tool_use", full));
+        self.open.push((index, block.is_call(), full));
         Ok(if full { Class::Answer } else { Class::Preamble })
     }
 
@@ -167,21 +167,20 @@ impl Tap {
 #[derive(Default)]
 struct Opened {
     kind: String,
-    /// Bytes of text, thinking and input.
+    /// Bytes of what it holds, about.
     bytes: u64,
-    /// Something else than the fields a block without content has.
-    other: bool,
+    full: bool,
 }
 
 impl Opened {
     fn field(&mut self, r: &mut Reader<'_>, key: &str) -> Result<(), Invalid> {
         match key {
             "type" if r.kind()? == Kind::String => self.kind = r.string()?.into_owned(),
-            "text" | "thinking" | "signature" | "input" | "data" | "content" | "file_id" => {
+            "text" | "thinking" | "signature" | "input" | "data" | "content" => {
                 let raw = r.raw()?;
-                if !matches!(raw, "\"\"" | "null" | "[]") && raw.len() > 2 {
-                    self.other |= raw.trim_matches(['{', '}', ' ', '\n']) != "";
-                    self.bytes += (raw.len() as u64).saturating_sub(2);
+                if !says_nothing(raw) {
+                    self.full = true;
+                    self.bytes += raw.len() as u64;
                 }
             }
             _ => r.skip().map(drop)?,
@@ -189,8 +188,14 @@ impl Opened {
         Ok(())
     }
 
+    /// It holds something that the model, or one of its tools, made. Results come whole, even empty ones.
     fn holds(&self) -> bool {
-        self.other
+        self.full || self.kind.ends_with("_tool_result") || self.kind == "container_upload"
+    }
+
+    /// It is a call of a tool, the client's or the provider's.
+    fn is_call(&self) -> bool {
+        self.kind.ends_with("tool_use")
     }
 }
 

@@ -1,9 +1,10 @@
 //! A Messages request as a canonical turn, for translated routes. Content without a canonical form becomes
 //! `Other`, which the target's encoder refuses by name; fields that only steer become hints.
 
-use super::hints::{Hints, says_nothing};
+use super::hints::Hints;
 use super::parts::{content, number};
 use crate::json::{Invalid, Kind, Reader};
+use crate::messages::nothing::says_nothing;
 use crate::turn::{At, Message, Output, Role, Thinking, Tool, ToolChoice, ToolKind, Turn};
 use std::borrow::Cow;
 

@@ -2,6 +2,7 @@
 //! client what it did not carry. A field that says nothing (`null`, `[]`, `{}`) is not named.
 
 use crate::json::{Invalid, Reader};
+use crate::messages::nothing::says_nothing;
 
 /// The names, in the order they were met.
 #[derive(Debug, Default)]
@@ -26,12 +27,4 @@ impl Hints {
     pub(super) fn into_names(self) -> Vec<String> {
         self.0
     }
-}
-
-/// The value is `null` or an empty string, array or object.
-pub(super) fn says_nothing(raw: &str) -> bool {
-    let is_empty = |open: char, close: char| {
-        raw.strip_prefix(open).and_then(|rest| rest.strip_suffix(close)).is_some_and(|inside| inside.trim().is_empty())
-    };
-    raw == "null" || raw == "\"\"" || is_empty('[', ']') || is_empty('{', '}')
 }

@@ -3,6 +3,7 @@
 
 use super::hints::Hints;
 use crate::json::{Invalid, Kind, Reader};
+use crate::messages::nothing::says_nothing;
 use crate::turn::{At, Body, Image, Part, Text};
 use std::borrow::Cow;
 
@@ -105,7 +106,7 @@ fn field<'a>(r: &mut Reader<'a>, key: &str, fields: &mut Fields<'a>) -> Result<(
         "data" => fields.data = lax(r)?,
         "cache_control" => fields.cache = Some(r.raw()?).filter(|raw| *raw != "null"),
         other => {
-            if !super::hints::says_nothing(r.raw()?) {
+            if !says_nothing(r.raw()?) {
                 fields.other.push(Cow::Owned(other.to_owned()));
             }
         }
