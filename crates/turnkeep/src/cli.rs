@@ -1,0 +1,227 @@
+//! The command line: what can be typed. What it does is in [`crate::commands`].
+
+use clap::{Args, Parser, Subcommand};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Turnkeep, a self-hosted gateway for language models.
+#[derive(Debug, Parser)]
+#[command(name = "turnkeep", version, about, propagate_version = true, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// A command.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the gateway
+    Serve(ConfigFile),
+    /// Try it without keys or config: a gateway over a lab upstream, one turn through each dialect
+    Demo(DemoArgs),
+    /// Write a commented config for the providers whose environment variables are set
+    Init(InitArgs),
+    /// Tell whether the config is right and its secrets are there
+    Check(CheckArgs),
+    /// Callers' keys in the store
+    Keys {
+        /// What to do with them.
+        #[command(subcommand)]
+        command: KeysCommand,
+    },
+    /// Upstream accounts in the store
+    Accounts {
+        /// What to do with them.
+        #[command(subcommand)]
+        command: AccountsCommand,
+    },
+    /// Print what the gateway knows
+    Explain {
+        /// Of what.
+        #[command(subcommand)]
+        topic: Topic,
+    },
+    /// Run a scriptable upstream that speaks every dialect, to test against
+    Lab(LabArgs),
+}
+
+/// Where the configuration is.
+#[derive(Clone, Debug, Args)]
+pub struct ConfigFile {
+    /// The config file
+    #[arg(long, value_name = "FILE", default_value = crate::config::DEFAULT_FILE)]
+    pub config: PathBuf,
+}
+
+/// `demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Exit after the turns; non-zero if any failed
+    #[arg(long)]
+    pub once: bool,
+}
+
+/// `init`.
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// Where to write.
+    #[command(flatten)]
+    pub file: ConfigFile,
+    /// Replace a file that is there
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// What to check.
+    #[command(flatten)]
+    pub file: ConfigFile,
+    /// Also list each account's models at its upstream; costs no tokens
+    #[arg(long)]
+    pub probe: bool,
+}
+
+/// `keys …`.
+#[derive(Debug, Subcommand)]
+pub enum KeysCommand {
+    /// Make a key and print its secret, which is shown this once
+    Create(KeyCreateArgs),
+    /// List the keys, without their secrets
+    List(ListArgs),
+    /// End a key; it can no longer be used
+    Revoke(NameArgs),
+    /// Give a key a new secret and print it; the old one ends at once
+    Rotate(NameArgs),
+}
+
+/// `keys create`.
+#[derive(Debug, Args)]
+pub struct KeyCreateArgs {
+    /// The key's name, unlike any other's
+    pub name: String,
+    /// What it opens: chat, metrics, viewer or admin; several allowed
+    #[arg(long = "scope", value_name = "SCOPE", default_value = "chat", value_delimiter = ',')]
+    pub scopes: Vec<String>,
+    /// Patterns of the models it may use; several allowed
+    #[arg(long = "model", value_name = "PATTERN", default_value = "*", value_delimiter = ',')]
+    pub models: Vec<String>,
+    /// Which store.
+    #[command(flatten)]
+    pub file: ConfigFile,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A listing.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Which store.
+    #[command(flatten)]
+    pub file: ConfigFile,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A record by its name.
+#[derive(Debug, Args)]
+pub struct NameArgs {
+    /// Its name
+    pub name: String,
+    /// Which store.
+    #[command(flatten)]
+    pub file: ConfigFile,
+}
+
+/// `accounts …`.
+#[derive(Debug, Subcommand)]
+pub enum AccountsCommand {
+    /// Add an account to an upstream of the config
+    Add(AccountAddArgs),
+    /// List the accounts, without their secrets
+    List(ListArgs),
+    /// Let an account serve again
+    Enable(AccountArgs),
+    /// Keep an account from serving
+    Disable(AccountArgs),
+    /// Give an account another secret
+    Rotate(AccountRotateArgs),
+}
+
+/// An account by its upstream and name.
+#[derive(Debug, Args)]
+pub struct AccountArgs {
+    /// The upstream's name in the config
+    pub upstream: String,
+    /// The account's name
+    pub name: String,
+    /// Which store.
+    #[command(flatten)]
+    pub file: ConfigFile,
+}
+
+/// `accounts add`.
+#[derive(Debug, Args)]
+pub struct AccountAddArgs {
+    /// Which one.
+    #[command(flatten)]
+    pub account: AccountArgs,
+    /// Its secret.
+    #[command(flatten)]
+    pub secret: SecretSource,
+    /// How many attempts run on it at once
+    #[arg(long, value_name = "N", default_value_t = crate::config::DEFAULT_MAX_IN_FLIGHT,
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub max_in_flight: u32,
+    /// Patterns of the upstream's models it serves; several allowed
+    #[arg(long = "model", value_name = "PATTERN", default_value = "*", value_delimiter = ',')]
+    pub models: Vec<String>,
+}
+
+/// `accounts rotate`.
+#[derive(Debug, Args)]
+pub struct AccountRotateArgs {
+    /// Which one.
+    #[command(flatten)]
+    pub account: AccountArgs,
+    /// Its new secret.
+    #[command(flatten)]
+    pub secret: SecretSource,
+}
+
+/// Where a secret comes from. Never from the command line: others on the machine can read that.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct SecretSource {
+    /// Keep a reference to this environment variable of the gateway
+    #[arg(long, value_name = "NAME")]
+    pub secret_env: Option<String>,
+    /// Keep a reference to this file
+    #[arg(long, value_name = "PATH")]
+    pub secret_file: Option<PathBuf>,
+    /// Read the secret from standard input and store it encrypted; needs [store] master_key
+    #[arg(long)]
+    pub secret_stdin: bool,
+}
+
+/// What `explain` explains.
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum Topic {
+    /// The blame table: every fault, what tells it, and what follows from it, as Markdown
+    Faults,
+}
+
+/// `lab`.
+#[derive(Debug, Args)]
+pub struct LabArgs {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
+    pub listen: SocketAddr,
+    /// What to answer and where to break, in TOML
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
+}

@@ -1,0 +1,44 @@
+//! `turnkeep explain`: what the running build knows, printed.
+
+use super::Failure;
+use crate::cli::Topic;
+use std::io::Write;
+
+/// Prints the topic as Markdown.
+///
+/// # Errors
+/// The output cannot be written.
+pub fn run(topic: Topic, out: &mut impl Write) -> Result<(), Failure> {
+    match topic {
+        Topic::Faults => {
+            out.write_all(FAULTS.as_bytes())?;
+            out.write_all(turnkeep_base::verdict::table().as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+const FAULTS: &str = "\
+# Faults and whom they are blamed on
+
+Every way a turn can fail, and what follows from it. Only a fault of origin `account` can change an account's standing;
+`unclassified` is what nothing else describes, and it blames no account. While nothing of the answer has reached the
+client the turn goes on as \"next step\" says; afterwards it ends with an error in the client's dialect.
+
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_stands_under_a_heading_and_names_every_fault() {
+        let mut out = Vec::new();
+        run(Topic::Faults, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.starts_with("# Faults"));
+        for kind in turnkeep_base::FaultKind::ALL {
+            assert!(text.contains(&format!("\n| `{}` |", kind.name())), "{kind}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! `[[models]]`: the names clients use, and where each may go.
+
+use super::read::{Item, Known, Names};
+use super::text::{nearest, quoted_list};
+use super::upstream::Upstream;
+
+/// The name of the catch-all: any name that no other entry has, passed on as it is.
+pub const ANY_MODEL: &str = "*";
+
+/// A name that clients may ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// The name, or [`ANY_MODEL`].
+    pub name: String,
+    /// Other names for it.
+    pub aliases: Vec<String>,
+    /// Where it may go, the first one first; at least one.
+    pub routes: Vec<Route>,
+}
+
+/// One place a model may go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// An upstream of the configuration.
+    pub upstream: String,
+    /// What the upstream calls the model; `None`: as [`Model::upstream_model`] says.
+    pub model: Option<String>,
+}
+
+impl Model {
+    /// The catch-all over these upstreams.
+    pub fn any(upstreams: impl IntoIterator<Item = String>) -> Model {
+        let routes = upstreams.into_iter().map(|upstream| Route { upstream, model: None }).collect();
+        Model { name: ANY_MODEL.into(), aliases: Vec::new(), routes }
+    }
+
+    /// It is the catch-all.
+    pub fn is_any(&self) -> bool {
+        self.name == ANY_MODEL
+    }
+
+    /// It answers to this name; the catch-all answers to none of its own.
+    pub fn is_called(&self, requested: &str) -> bool {
+        !self.is_any() && (self.name == requested || self.aliases.iter().any(|alias| alias == requested))
+    }
+
+    /// What to ask a route's upstream for when the client asked for `requested`: the route's own word, else this
+    /// model's name, and on the catch-all the client's word.
+    pub fn upstream_model<'a>(&'a self, route: &'a Route, requested: &'a str) -> &'a str {
+        match &route.model {
+            Some(model) => model,
+            None if self.is_any() => requested,
+            None => &self.name,
+        }
+    }
+}
+
+const MODEL: Known =
+    Known { table: "[[models]]", keys: &["name", "aliases", "routes"], later: &["fallbacks", "cache", "price"] };
+const ROUTE: Known = Known { table: "a route", keys: &["upstream", "model"], later: &[] };
+
+/// Reads all models. `upstreams` are those that were read without mistakes.
+pub(super) fn read_all(item: Item<'_>, upstreams: &[Upstream]) -> Vec<Model> {
+    let mut names = Names::new();
+    let upstreams: Vec<&str> = upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
+    item.list_of_tables().into_iter().filter_map(|item| read(item, &upstreams, &mut names)).collect()
+}
+
+fn read(item: Item<'_>, upstreams: &[&str], names: &mut Names) -> Option<Model> {
+    let fields = item.table(&MODEL)?;
+    let name = fields.require("name", r#"name = "gpt-5", or name = "*" for any other"#);
+    let name = name.and_then(|item| read_name(&item, true, names));
+    let any = name.as_deref() == Some(ANY_MODEL);
+    let mut aliases = Vec::new();
+    if let Some(item) = fields.get("aliases") {
+        if any {
+            item.fail::<()>("the catch-all \"*\" has no aliases; it takes every name already");
+        } else {
+            let items = item.list().unwrap_or_default();
+            aliases = items.iter().filter_map(|item| read_name(item, false, names)).collect();
+        }
+    }
+    let routes = fields.require("routes", r#"routes = [{ upstream = "…" }]"#).and_then(|item| {
+        let items = item.list()?;
+        if items.is_empty() {
+            return item.fail(r#"names no route; write [{ upstream = "…" }]"#);
+        }
+        Some(items.iter().filter_map(|item| read_route(item, upstreams)).collect::<Vec<_>>())
+    });
+    Some(Model { name: name?, aliases, routes: routes? })
+}
+
+fn read_name(item: &Item<'_>, any_allowed: bool, names: &mut Names) -> Option<String> {
+    let name = item.filled_text()?;
+    if name.trim() != name || name.chars().count() > 256 || name.chars().any(char::is_control) {
+        return item.fail("a model's name is 1 to 256 characters, without control characters or blanks at its ends");
+    }
+    if name.contains('*') && !(any_allowed && name == ANY_MODEL) {
+        return item.fail("a model's name is no pattern; only the whole name \"*\" stands for any other");
+    }
+    item.claim(name, names)?;
+    Some(name.to_owned())
+}
+
+fn read_route(item: &Item<'_>, upstreams: &[&str]) -> Option<Route> {
+    let fields = item.table(&ROUTE)?;
+    let model = match fields.get("model") {
+        Some(item) => Some(item.filled_text()?.to_owned()),
+        None => None,
+    };
+    let item = fields.require("upstream", r#"upstream = "…", the name of one of [[upstreams]]"#)?;
+    let upstream = item.filled_text()?;
+    if !upstreams.contains(&upstream) {
+        return match nearest(upstream, upstreams) {
+            Some(near) => item.fail(format!("there is no upstream {upstream:?}; did you mean {near:?}?")),
+            None if upstreams.is_empty() => item.fail(format!("there is no upstream {upstream:?}; add [[upstreams]]")),
+            None => item.fail(format!("there is no upstream {upstream:?}; there is {}", quoted_list(upstreams))),
+        };
+    }
+    Some(Route { upstream: upstream.to_owned(), model })
+}

@@ -1,0 +1,333 @@
+//! Reading typed values out of a document, every mistake noted with its place instead of ending the reading, so that
+//! one run tells all of them.
+
+use super::document::{Entry, Node, Origin, Place, Value};
+use super::error::{ConfigError, ConfigErrors, Warning};
+use super::text::{nearest, quoted_list};
+use super::units;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The keys of one table.
+pub(super) struct Known {
+    /// The table, as messages call it.
+    pub(super) table: &'static str,
+    /// What it may hold.
+    pub(super) keys: &'static [&'static str],
+    /// What later versions will take; refused by name.
+    pub(super) later: &'static [&'static str],
+}
+
+/// What was found wrong so far.
+#[derive(Default)]
+pub(super) struct Problems {
+    errors: RefCell<Vec<ConfigError>>,
+    warnings: RefCell<Vec<Warning>>,
+}
+
+impl Problems {
+    pub(super) fn add(&self, error: ConfigError) {
+        self.errors.borrow_mut().push(error);
+    }
+
+    pub(super) fn warn(&self, key: &str, message: String) {
+        let (file, key) = (String::new(), key.to_owned());
+        self.warnings.borrow_mut().push(Warning { file, line: 0, column: 0, key, message });
+    }
+
+    pub(super) fn take_warnings(&self) -> Vec<Warning> {
+        self.warnings.take()
+    }
+
+    /// The value if nothing was wrong, else everything that was.
+    pub(super) fn finish<T>(self, value: Option<T>) -> Result<T, ConfigErrors> {
+        let mut errors = self.errors.into_inner();
+        errors.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
+        match (ConfigErrors::several(errors), value) {
+            (None, Some(value)) => Ok(value),
+            (Some(errors), _) => Err(errors),
+            // Unreachable as written: a value is missing only after an error was noted.
+            (None, None) => Err(ConfigErrors::whole_file(Path::new("config"), "could not be read".into())),
+        }
+    }
+}
+
+/// Names already taken in a list, and where.
+pub(super) type Names = BTreeMap<String, Place>;
+
+/// A value to be read.
+#[derive(Clone)]
+pub(super) struct Item<'a> {
+    node: &'a Node,
+    /// Its path, as in `upstreams[0].kind`.
+    pub(super) path: String,
+    folder: &'a Path,
+    problems: &'a Problems,
+}
+
+/// A table to be read; its keys were checked against its [`Known`].
+pub(super) struct Fields<'a> {
+    entries: &'a [Entry],
+    item: Item<'a>,
+}
+
+impl<'a> Item<'a> {
+    pub(super) fn root(node: &'a Node, folder: &'a Path, problems: &'a Problems) -> Self {
+        Item { node, path: String::new(), folder, problems }
+    }
+
+    /// Notes a mistake here. Always `None`, to be returned.
+    pub(super) fn fail<T>(&self, message: impl Into<String>) -> Option<T> {
+        self.problems.add(self.node.at.error(&self.path, message.into()));
+        None
+    }
+
+    pub(super) fn warn(&self, message: impl Into<String>) {
+        let Place { origin, line, column } = &self.node.at;
+        self.problems.warnings.borrow_mut().push(Warning {
+            file: origin.shown(),
+            line: *line,
+            column: *column,
+            key: self.path.clone(),
+            message: message.into(),
+        });
+    }
+
+    /// The variable it came from, if it is an override.
+    pub(super) fn variable(&self) -> Option<String> {
+        match &self.node.at.origin {
+            Origin::File(_) => None,
+            Origin::Variable(name) => Some(name.to_string()),
+        }
+    }
+
+    fn wrong_kind<T>(&self, wanted: &str) -> Option<T> {
+        self.fail(format!("must be {wanted}, not {}", self.node.value.kind()))
+    }
+
+    pub(super) fn is_text(&self) -> bool {
+        matches!(self.node.value, Value::Text(_))
+    }
+
+    pub(super) fn is_table(&self) -> bool {
+        matches!(self.node.value, Value::Table(_))
+    }
+
+    pub(super) fn text(&self) -> Option<&'a str> {
+        match &self.node.value {
+            Value::Text(text) => Some(text),
+            Value::Integer(_) | Value::Float | Value::Boolean(_) | Value::Date | Value::List(_) | Value::Table(_) => {
+                self.wrong_kind("a string")
+            }
+        }
+    }
+
+    pub(super) fn filled_text(&self) -> Option<&'a str> {
+        let text = self.text()?;
+        if text.trim().is_empty() { self.fail("must not be empty") } else { Some(text) }
+    }
+
+    pub(super) fn boolean(&self) -> Option<bool> {
+        match &self.node.value {
+            Value::Boolean(value) => Some(*value),
+            Value::Integer(_) | Value::Float | Value::Text(_) | Value::Date | Value::List(_) | Value::Table(_) => {
+                self.wrong_kind("true or false")
+            }
+        }
+    }
+
+    pub(super) fn integer(&self, least: u32, most: u32) -> Option<u32> {
+        let wanted = || format!("must be an integer from {least} to {most}");
+        match &self.node.value {
+            Value::Integer(number) => match number.and_then(|number| u32::try_from(number).ok()) {
+                Some(number) if (least..=most).contains(&number) => Some(number),
+                Some(_) | None => self.fail(wanted()),
+            },
+            Value::Text(_) | Value::Float | Value::Boolean(_) | Value::Date | Value::List(_) | Value::Table(_) => {
+                self.fail(format!("{}, not {}", wanted(), self.node.value.kind()))
+            }
+        }
+    }
+
+    /// A duration, as in `"30s"`.
+    pub(super) fn duration(&self, least: Duration, most: Duration) -> Option<Duration> {
+        let shape = r#"must be a duration with its unit, as in "500ms", "30s", "2m", "1h" or "7d""#;
+        let Value::Text(text) = &self.node.value else { return self.fail(shape) };
+        let Some(duration) = units::duration(text) else { return self.fail(format!("{shape}; it is {text:?}")) };
+        if duration < least || duration > most {
+            let (least, most) = (units::show_duration(least), units::show_duration(most));
+            return self.fail(format!("must be from {least} to {most}"));
+        }
+        Some(duration)
+    }
+
+    /// A size in bytes, as in `"32MiB"` or an integer.
+    pub(super) fn size(&self, least: u64, most: u64) -> Option<u64> {
+        let shape = r#"must be a size, as in "32MiB", "512KiB" or a number of bytes"#;
+        let size = match &self.node.value {
+            Value::Text(text) => units::size(text),
+            Value::Integer(number) => number.and_then(|number| u64::try_from(number).ok()),
+            Value::Float | Value::Boolean(_) | Value::Date | Value::List(_) | Value::Table(_) => None,
+        };
+        match size {
+            Some(size) if (least..=most).contains(&size) => Some(size),
+            Some(_) => self.fail(format!("must be from {} to {}", units::show_size(least), units::show_size(most))),
+            None => self.fail(shape),
+        }
+    }
+
+    /// A path; a relative one starts at the configuration's folder.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        self.filled_text().map(|text| self.folder.join(text))
+    }
+
+    pub(super) fn in_folder(&self, path: &str) -> PathBuf {
+        self.folder.join(path)
+    }
+
+    /// The items of an array.
+    pub(super) fn list(&self) -> Option<Vec<Item<'a>>> {
+        match &self.node.value {
+            Value::List(nodes) => Some(nodes.iter().enumerate().map(|(i, node)| self.within(i, node)).collect()),
+            Value::Text(_) | Value::Integer(_) | Value::Float | Value::Boolean(_) | Value::Date | Value::Table(_) => {
+                self.wrong_kind("an array")
+            }
+        }
+    }
+
+    /// The items of an array, or the one value itself.
+    pub(super) fn one_or_list(&self) -> Vec<Item<'a>> {
+        match &self.node.value {
+            Value::List(nodes) => nodes.iter().enumerate().map(|(i, node)| self.within(i, node)).collect(),
+            Value::Text(_) | Value::Integer(_) | Value::Float | Value::Boolean(_) | Value::Date | Value::Table(_) => {
+                vec![self.clone()]
+            }
+        }
+    }
+
+    /// The entries of `[[this]]`.
+    pub(super) fn list_of_tables(&self) -> Vec<Item<'a>> {
+        if self.is_table() {
+            let name = self.path.rsplit('.').next().unwrap_or_default();
+            let header = self.path.clone();
+            self.fail::<()>(format!("{name} are a list: write [[{header}]] with two brackets"));
+            return Vec::new();
+        }
+        self.list().unwrap_or_default()
+    }
+
+    /// The strings of an array; none may be empty.
+    pub(super) fn texts(&self) -> Option<Vec<String>> {
+        Some(self.list()?.iter().filter_map(|item| item.filled_text()).map(str::to_owned).collect())
+    }
+
+    fn within(&self, index: usize, node: &'a Node) -> Item<'a> {
+        Item { node, path: format!("{}[{index}]", self.path), folder: self.folder, problems: self.problems }
+    }
+
+    /// Every key and value of a table whose keys are free.
+    pub(super) fn free_table(&self) -> Option<Vec<(&'a str, Item<'a>)>> {
+        match &self.node.value {
+            Value::Table(entries) => Some(entries.iter().map(|e| (e.key.as_str(), self.below(e))).collect()),
+            Value::Text(_) | Value::Integer(_) | Value::Float | Value::Boolean(_) | Value::Date | Value::List(_) => {
+                self.wrong_kind("a table")
+            }
+        }
+    }
+
+    fn below(&self, entry: &'a Entry) -> Item<'a> {
+        let path = if self.path.is_empty() { entry.key.clone() } else { format!("{}.{}", self.path, entry.key) };
+        Item { node: &entry.node, path, folder: self.folder, problems: self.problems }
+    }
+
+    /// A table with known keys. Unknown ones are noted; the known ones can be read all the same.
+    pub(super) fn table(&self, known: &Known) -> Option<Fields<'a>> {
+        let Value::Table(entries) = &self.node.value else { return self.wrong_kind("a table") };
+        for entry in entries {
+            let key = entry.key.as_str();
+            if known.keys.contains(&key) {
+                continue;
+            }
+            let message = if known.later.contains(&key) {
+                format!("{key:?} is not in this version; remove it")
+            } else {
+                unknown(key, known)
+            };
+            self.problems.add(entry.key_at.error(&self.below(entry).path, message));
+        }
+        Some(Fields { entries, item: self.clone() })
+    }
+
+    /// One of a few words.
+    pub(super) fn word<T: Copy>(&self, words: &[(&str, T)], later: &[&str]) -> Option<T> {
+        let text = self.text()?;
+        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+            return Some(*value);
+        }
+        let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let all = quoted_list(&words);
+        if later.contains(&text) {
+            return self.fail(format!("{text:?} is not in this version; it takes {all}"));
+        }
+        match nearest(text, &words) {
+            Some(near) => self.fail(format!("{text:?} is not known; did you mean {near:?}? It takes {all}")),
+            None => self.fail(format!("{text:?} is not known; it takes {all}")),
+        }
+    }
+
+    /// A name that nothing else in the list has.
+    pub(super) fn name(&self, taken: &mut Names) -> Option<String> {
+        let name = self.filled_text()?;
+        let bad = |c: char| c.is_control() || c == '/';
+        if name.trim() != name || name.chars().count() > 128 || name.chars().any(bad) {
+            return self.fail("a name is 1 to 128 characters: no slash, no control character, no blank at its ends");
+        }
+        self.claim(name, taken)?;
+        Some(name.to_owned())
+    }
+
+    /// Takes a name, or notes who has it.
+    pub(super) fn claim(&self, name: &str, taken: &mut Names) -> Option<()> {
+        if let Some(place) = taken.get(name) {
+            let line = place.line;
+            return self.fail(format!("{name:?} is already used at line {line}; names must differ"));
+        }
+        taken.insert(name.to_owned(), self.node.at.clone());
+        Some(())
+    }
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn get(&self, key: &str) -> Option<Item<'a>> {
+        self.entries.iter().find(|entry| entry.key == key).map(|entry| self.item.below(entry))
+    }
+
+    /// A key that must be there; `how` shows how to write it.
+    pub(super) fn require(&self, key: &str, how: &str) -> Option<Item<'a>> {
+        let found = self.get(key);
+        if found.is_none() {
+            let path = if self.item.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.item.path) };
+            self.item.problems.add(self.item.node.at.error(&path, format!("is missing; add {how}")));
+        }
+        found
+    }
+
+    /// The table itself.
+    pub(super) fn item(&self) -> &Item<'a> {
+        &self.item
+    }
+}
+
+fn unknown(key: &str, known: &Known) -> String {
+    let table = known.table;
+    let all: Vec<&str> = known.keys.iter().chain(known.later).copied().collect();
+    match nearest(key, &all) {
+        Some(near) if known.later.contains(&near) => {
+            format!("unknown key {key:?} in {table}; the nearest, {near:?}, is not in this version")
+        }
+        Some(near) => format!("unknown key {key:?} in {table}; did you mean {near:?}?"),
+        None => format!("unknown key {key:?} in {table}; it takes {}", quoted_list(known.keys)),
+    }
+}

@@ -1,0 +1,73 @@
+//! `[store]`: what the gateway remembers, and how it is kept secret.
+
+use super::read::{Item, Known};
+use super::secret::{self, SecretRef};
+use std::path::PathBuf;
+
+/// `[store]`.
+#[derive(Clone, Debug)]
+pub struct Store {
+    /// Where.
+    pub url: StoreUrl,
+    /// Encrypts secrets at rest. Without it accounts in the store hold references to secrets only.
+    pub master_key: Option<SecretRef>,
+}
+
+/// Where the store is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreUrl {
+    /// A database file.
+    Sqlite(PathBuf),
+    /// In memory; gone when the process ends.
+    Memory,
+}
+
+impl std::fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StoreUrl::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            StoreUrl::Memory => f.write_str("memory:"),
+        }
+    }
+}
+
+impl Default for Store {
+    /// For a configuration without a file: beside the process. A file's default is beside the file.
+    fn default() -> Self {
+        Store { url: StoreUrl::Sqlite(DEFAULT_DATABASE.into()), master_key: None }
+    }
+}
+
+const DEFAULT_DATABASE: &str = "turnkeep.db";
+const STORE: Known = Known { table: "[store]", keys: &["url", "master_key", "on_failure"], later: &["keep"] };
+
+pub(super) fn read(item: Option<Item<'_>>, folder: &std::path::Path, plain: bool) -> Store {
+    let mut store = Store { url: StoreUrl::Sqlite(folder.join(DEFAULT_DATABASE)), master_key: None };
+    let Some(fields) = item.and_then(|item| item.table(&STORE)) else { return store };
+    if let Some(url) = fields.get("url").and_then(|item| read_url(&item)) {
+        store.url = url;
+    }
+    store.master_key = fields.get("master_key").and_then(|item| secret::read(&item, plain));
+    if let Some(item) = fields.get("on_failure") {
+        item.word(&[("refuse", ())], &["serve"]);
+    }
+    store
+}
+
+fn read_url(item: &Item<'_>) -> Option<StoreUrl> {
+    let text = item.filled_text()?;
+    let shape = r#"it takes "sqlite:PATH" or "memory:""#;
+    match text.split_once(':') {
+        Some(("memory", "")) => Some(StoreUrl::Memory),
+        Some(("sqlite", path)) => {
+            // "sqlite://path" and "sqlite:///path" are common spellings of the same.
+            let path = path.strip_prefix("//").unwrap_or(path);
+            if path.is_empty() || path == ":memory:" {
+                return item.fail(format!("names no file; {shape}"));
+            }
+            Some(StoreUrl::Sqlite(item.in_folder(path)))
+        }
+        Some(("postgres" | "postgresql", _)) => item.fail(format!("\"postgres:\" is not in this version; {shape}")),
+        Some(_) | None => item.fail(format!("{text:?} is not a store; {shape}")),
+    }
+}

@@ -1,0 +1,119 @@
+//! The file that `turnkeep init` writes: short, commented, and valid as it stands.
+
+use super::upstream::Kind;
+use std::fmt::Write;
+
+/// A provider that `init` knows how to reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Provider {
+    /// The upstream's name.
+    pub name: &'static str,
+    /// The protocol it speaks.
+    pub kind: Kind,
+    /// What its SDK takes.
+    pub base_url: &'static str,
+    /// The environment variable its SDK reads.
+    pub variable: &'static str,
+}
+
+/// The known providers, in the order they are written.
+pub const PROVIDERS: &[Provider] = &[
+    provider("openai", Kind::Openai, "https://api.openai.com/v1", "OPENAI_API_KEY"),
+    provider("anthropic", Kind::Anthropic, "https://api.anthropic.com", "ANTHROPIC_API_KEY"),
+    provider("openrouter", Kind::Openai, "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    provider("groq", Kind::Openai, "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    provider("deepseek", Kind::Openai, "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+    provider("mistral", Kind::Openai, "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+];
+
+const fn provider(name: &'static str, kind: Kind, base_url: &'static str, variable: &'static str) -> Provider {
+    Provider { name, kind, base_url, variable }
+}
+
+/// The providers whose variable is set and not empty.
+pub fn find(is_set: impl Fn(&str) -> bool) -> Vec<Provider> {
+    PROVIDERS.iter().filter(|provider| is_set(provider.variable)).copied().collect()
+}
+
+/// A configuration for these providers; for none, one with the upstreams commented out.
+pub fn template(found: &[Provider]) -> String {
+    let mut text = String::from(HEAD);
+    for provider in found {
+        write_upstream(&mut text, provider, "");
+    }
+    if found.is_empty() {
+        text.push_str("# No provider's usual environment variable was set. Set one, and take the marks away here.\n\n");
+        for provider in PROVIDERS.iter().take(2) {
+            write_upstream(&mut text, provider, "# ");
+        }
+    }
+    write_models(&mut text, found);
+    text.push_str(TAIL);
+    text
+}
+
+fn write_upstream(text: &mut String, provider: &Provider, mark: &str) {
+    let Provider { name, kind, base_url, variable } = provider;
+    let kind = kind.name();
+    let lines = [
+        "[[upstreams]]".to_owned(),
+        format!("name = \"{name}\""),
+        format!("kind = \"{kind}\""),
+        format!("base_url = \"{base_url}\""),
+        "[[upstreams.accounts]]".to_owned(),
+        "name = \"main\"".to_owned(),
+        format!("secret = {{ env = \"{variable}\" }}"),
+    ];
+    for line in lines {
+        text.push_str(mark);
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text.push('\n');
+}
+
+fn write_models(text: &mut String, found: &[Provider]) {
+    text.push_str(
+        "# Without a [[models]] entry any model name goes to the upstreams above, in their order. Entries name what\n\
+         # clients may ask for, and where it goes; \"*\" stands for every other name.\n",
+    );
+    let upstream = found.first().map_or("openai", |provider| provider.name);
+    // Writing to a String cannot fail.
+    let _ = write!(
+        text,
+        "# [[models]]\n# name = \"fast\"\n# aliases = [\"default\"]\n\
+         # routes = [{{ upstream = \"{upstream}\", model = \"MODEL-NAME\" }}]\n# [[models]]\n# name = \"*\"\n\
+         # routes = [{{ upstream = \"{upstream}\" }}]\n\n"
+    );
+}
+
+const HEAD: &str = "\
+# Turnkeep's configuration. `turnkeep check` tells whether it is right, `turnkeep serve` runs it.
+# Any key can be given by the environment instead: TURNKEEP_SERVER__LISTEN=0.0.0.0:4141
+# Secrets stay out of this file: { env = \"NAME\" } or { file = \"path\" }.
+
+[server]
+listen = \"127.0.0.1:4141\"
+# tls = { cert = \"cert.pem\", key = \"key.pem\" }
+# max_body = \"32MiB\"
+# shutdown_grace = \"30s\"
+
+[store]
+url = \"sqlite:turnkeep.db\"
+# Encrypts secrets at rest: 64 hex digits, or a passphrase of at least 16 characters.
+# master_key = { env = \"TURNKEEP_MASTER_KEY\" }
+
+";
+
+const TAIL: &str = "\
+# Who may call. Without a key the gateway makes one at its first start and prints it once, on a loopback address only.
+# [[keys]]
+# name = \"laptop\"
+# secret = { env = \"TURNKEEP_KEY\" }
+# scopes = [\"chat\"]
+# models = [\"*\"]
+
+[telemetry]
+log = \"info\"
+log_format = \"pretty\"
+";
