@@ -187,9 +187,8 @@ impl StreamCodec {
             let frame = self.reader.finish().map_err(|long| ReplyFault::malformed(long.to_string()))?;
             let Some(frame) = frame else { break };
             // What the connection cut in the middle of an event is no event.
-            self.frame(frame, out).map_err(|fault| match fault.kind {
-                FaultKind::MalformedResponse => ReplyFault::truncated(),
-                _other => fault,
+            self.frame(frame, out).map_err(|fault| {
+                if fault.kind == FaultKind::MalformedResponse { ReplyFault::truncated() } else { fault }
             })?;
         }
         self.settle(out)
