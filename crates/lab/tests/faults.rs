@@ -1,5 +1,7 @@
 //! Each fault as the socket's other end sees it.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
+
 mod client;
 
 use std::io::ErrorKind;

@@ -1,5 +1,7 @@
 //! Tools, structured output, thinking, and what the lab refuses as the real APIs do.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
+
 mod client;
 
 use client::{Client, chat, h1, hello, hello_messages, lab, messages, with};
