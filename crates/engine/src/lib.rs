@@ -2,4 +2,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod admission;
+pub mod machine;
+pub mod pipe;
 pub mod ports;
+pub mod route;
+pub mod tally;
+pub mod timers;

@@ -1,1 +1,11 @@
-//! placeholder
+//! Pure state machines: what an account's standing is, who may be chosen, who waits for whom. Events and a time go in,
+//! decisions come out; nothing here does I/O, reads a clock or iterates a hash map.
+
+#![forbid(unsafe_code)]
+
+pub mod accounts;
+pub mod glob;
+pub mod moment;
+pub mod queue;
+
+pub use moment::Moment;

@@ -1,0 +1,577 @@
+//! The turn machine: what happened and when go in, what to do comes out. It decides every order that matters (when an
+//! attempt is closed, when the turn is, when a byte may be written) and does nothing itself.
+//!
+//! It knows no dialect, no socket and no account by name. The drive loop performs its effects and feeds it events.
+
+use crate::timers::{Timer, Timers};
+use std::time::Duration;
+use turnkeep_base::limit::{
+    AFTER_FINISH_WAIT, HEARTBEAT_EVERY, MAX_ATTEMPTS, MAX_COOLING_WAIT, MAX_DISPATCHES, STREAM_OPEN_AFTER,
+};
+use turnkeep_base::{
+    Clock, ClockKind, Evidence, Fault, FaultKind, Next, Origin, Phase,
+    verdict::{counts, verdict},
+};
+use turnkeep_dialect::reply::Progress;
+use turnkeep_policy::Moment;
+use turnkeep_policy::accounts::{AccountKey, Unavailable};
+
+use crate::route::Clocks;
+
+/// Backoff before the first repeat; doubles with each.
+const BACKOFF: Duration = Duration::from_millis(250);
+/// The longest backoff.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(5);
+/// How long a client may leave its buffer full, all together.
+const SLOW_READER: Duration = Duration::from_secs(60);
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event {
+    /// The turn begins.
+    Begin,
+    /// A slot was taken on this account, over the route of this index.
+    Slot {
+        /// The account.
+        account: AccountKey,
+        /// The route's index.
+        route: usize,
+        /// The route's clocks.
+        clocks: Clocks,
+    },
+    /// Nobody serves.
+    NoSlot(Unavailable),
+    /// The request cannot be written for the picked route; nothing was sent.
+    Uncarriable,
+    /// The ledger entry is written.
+    Recorded,
+    /// It could not be written.
+    NotRecorded,
+    /// The upstream answers, with a success status.
+    Answering,
+    /// The attempt failed.
+    Fault(Fault),
+    /// Some of the answer was read.
+    Read {
+        /// It contained something the model made.
+        content: bool,
+        /// How far the answer has come.
+        progress: Progress,
+    },
+    /// The client's buffer is full.
+    Blocked,
+    /// It has room again.
+    Unblocked,
+    /// A timer fired.
+    Timer(Timer),
+    /// The client has left.
+    ClientGone,
+    /// The gateway stops.
+    Shutdown,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AttemptEnd {
+    /// The answer was complete.
+    Completed,
+    /// Cut short on our side.
+    Interrupted,
+    /// Failed.
+    Failed(Fault),
+    /// It never began: no ledger entry, nothing to judge.
+    Unsent,
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TurnEnd {
+    /// The upstream's turn completed.
+    Completed,
+    /// The client left, or the gateway stopped.
+    Interrupted,
+    /// No attempt succeeded, or an answer broke after it had begun.
+    Failed(Ending),
+}
+
+/// What the client is told at the end of a failed turn.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ending {
+    /// A fault of an attempt, or of the turn.
+    Fault(Fault),
+    /// Admission refused it.
+    Unavailable(Unavailable),
+    /// The request cannot be carried to any route; the drive loop holds the error.
+    Uncarriable,
+    /// The gateway stops.
+    Shutdown,
+}
+
+/// What to do. Effects are performed in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Ask for a slot, as [`Machine::wanted`] says.
+    Acquire,
+    /// Write the request for the picked route and open its ledger entry.
+    Record,
+    /// Send it.
+    Dispatch,
+    /// Read on. The first one after an answer's head starts its body.
+    ReadOn,
+    /// Write the headers now, the answer still to come.
+    OpenHeaders,
+    /// Write a sign of life.
+    Heartbeat,
+    /// Write what was held back: the answer has begun.
+    Commit,
+    /// The wait for usage is over.
+    Settle,
+    /// Drop the exchange with the upstream.
+    Cancel,
+    /// Close the attempt.
+    CloseAttempt(AttemptEnd),
+    /// Close the turn.
+    CloseTurn(TurnEnd),
+    /// Write the end of the answer.
+    WriteTerminal,
+    /// Write the error: as a status and a body, or in band when headers are out.
+    WriteError(Ending),
+    /// Nothing more will come.
+    End,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Idle,
+    Acquiring,
+    Recording,
+    Dispatched,
+    Answering,
+    BackingOff,
+    Ended,
+}
+
+/// How far the client's side is committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Downstream {
+    /// Nothing was written.
+    Untouched,
+    /// Headers and signs of life are out.
+    Opened,
+    /// Something the model made is out.
+    Touched,
+}
+
+/// What the machine must know of a turn.
+#[derive(Clone, Copy, Debug)]
+pub struct TurnFacts {
+    /// The client wants a stream.
+    pub streamed: bool,
+    /// The turn's whole time.
+    pub total: Duration,
+    /// The caller chose it.
+    pub total_set_by_caller: bool,
+    /// How many routes there are.
+    pub routes: usize,
+}
+
+/// The machine of one turn.
+#[derive(Debug)]
+pub struct Machine {
+    facts: TurnFacts,
+    stage: Stage,
+    downstream: Downstream,
+    timers: Timers,
+    clocks: Clocks,
+    from_route: usize,
+    route: usize,
+    account: Option<AccountKey>,
+    tried: Vec<AccountKey>,
+    only: Option<AccountKey>,
+    counted: u8,
+    dispatches: u8,
+    backoffs: u32,
+    once: Vec<FaultKind>,
+    replayed_same: bool,
+    last: Option<Fault>,
+    blocked_since: Option<Moment>,
+    blocked_before: Duration,
+    replays: u32,
+    hops: u32,
+    jitter: u64,
+}
+
+/// What the machine wants of admission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WantedSlot {
+    /// Routes before this one are out.
+    pub from_route: usize,
+    /// Accounts that were tried.
+    pub tried: Vec<AccountKey>,
+    /// Only this one.
+    pub only: Option<AccountKey>,
+}
+
+impl Machine {
+    /// A machine; `jitter` is randomness for the backoffs.
+    pub fn new(facts: TurnFacts, jitter: u64) -> Self {
+        Machine {
+            facts,
+            stage: Stage::Idle,
+            downstream: Downstream::Untouched,
+            timers: Timers::default(),
+            clocks: Clocks::default(),
+            from_route: 0,
+            route: 0,
+            account: None,
+            tried: Vec::new(),
+            only: None,
+            counted: 0,
+            dispatches: 0,
+            backoffs: 0,
+            once: Vec::new(),
+            replayed_same: false,
+            last: None,
+            blocked_since: None,
+            blocked_before: Duration::ZERO,
+            replays: 0,
+            hops: 0,
+            jitter,
+        }
+    }
+
+    /// The next timer.
+    pub fn next_timer(&self) -> Option<(Moment, Timer)> {
+        self.timers.next()
+    }
+
+    /// How far the client's side is committed.
+    pub fn downstream(&self) -> Downstream {
+        self.downstream
+    }
+
+    /// Dispatches so far.
+    pub fn dispatches(&self) -> u8 {
+        self.dispatches
+    }
+
+    /// The turn is over.
+    pub fn ended(&self) -> bool {
+        self.stage == Stage::Ended
+    }
+
+    /// What is wanted of admission now.
+    pub fn wanted(&self) -> WantedSlot {
+        WantedSlot { from_route: self.from_route, tried: self.tried.clone(), only: self.only }
+    }
+
+    /// Repeats on the same account, and attempts on another one than before.
+    pub fn replays_and_hops(&self) -> (u32, u32) {
+        (self.replays, self.hops)
+    }
+
+    /// The fault of the latest failed attempt.
+    pub fn last_fault(&self) -> Option<&Fault> {
+        self.last.as_ref()
+    }
+
+    /// Takes an event; appends what is to be done.
+    pub fn on(&mut self, event: Event, now: Moment, out: &mut Vec<Effect>) {
+        if self.stage == Stage::Ended {
+            return;
+        }
+        match event {
+            Event::Begin => self.begin(now, out),
+            Event::Slot { account, route, clocks } => self.slot(account, route, clocks, out),
+            Event::NoSlot(unavailable) => self.no_slot(unavailable, now, out),
+            Event::Uncarriable => self.uncarriable(out),
+            Event::Recorded => self.recorded(now, out),
+            Event::NotRecorded => {
+                let evidence = Evidence::text("store_unavailable: the usage ledger could not be written in time");
+                let fault = Fault::new(FaultKind::GatewayExhausted, Phase::Unsent, evidence);
+                out.push(Effect::CloseAttempt(AttemptEnd::Unsent));
+                self.fail(Ending::Fault(fault), out);
+            }
+            Event::Answering => {
+                self.stage = Stage::Answering;
+                out.push(Effect::ReadOn);
+            }
+            Event::Fault(fault) => self.fault(fault, now, out),
+            Event::Read { content, progress } => self.read(content, progress, now, out),
+            Event::Blocked => {
+                self.blocked_since = Some(now);
+                self.timers.clear(Timer::Between);
+                self.timers.set(Timer::SlowReader, now.after(SLOW_READER.saturating_sub(self.blocked_before)));
+            }
+            Event::Unblocked => {
+                self.blocked_before += self.blocked_since.take().map_or(Duration::ZERO, |then| now.since(then));
+                self.timers.clear(Timer::SlowReader);
+                if self.stage == Stage::Answering {
+                    self.timers.set(Timer::Between, now.after(self.clocks.between));
+                }
+            }
+            Event::Timer(timer) => self.timer(timer, now, out),
+            Event::ClientGone => self.left(out),
+            Event::Shutdown => {
+                self.drop_attempt(out);
+                self.end(TurnEnd::Interrupted, out);
+                out.push(Effect::WriteError(Ending::Shutdown));
+                out.push(Effect::End);
+            }
+        }
+    }
+
+    fn begin(&mut self, now: Moment, out: &mut Vec<Effect>) {
+        self.timers.set(Timer::Total, now.after(self.facts.total));
+        if self.facts.streamed {
+            self.timers.set(Timer::OpenAfter, now.after(STREAM_OPEN_AFTER));
+        }
+        self.acquire(out);
+    }
+
+    fn acquire(&mut self, out: &mut Vec<Effect>) {
+        self.stage = Stage::Acquiring;
+        out.push(Effect::Acquire);
+    }
+
+    fn slot(&mut self, account: AccountKey, route: usize, clocks: Clocks, out: &mut Vec<Effect>) {
+        if self.dispatches > 0 {
+            if self.account == Some(account) {
+                self.replays += 1;
+            } else {
+                self.hops += 1;
+            }
+        }
+        self.stage = Stage::Recording;
+        self.account = Some(account);
+        self.route = route;
+        self.clocks = clocks;
+        self.only = None;
+        out.push(Effect::Record);
+    }
+
+    fn no_slot(&mut self, unavailable: Unavailable, now: Moment, out: &mut Vec<Effect>) {
+        let Some(last) = self.last.clone() else {
+            return self.fail(Ending::Unavailable(unavailable), out);
+        };
+        // Nobody else is left: the same account on a new connection, once, if it was the network.
+        let network = verdict(&last).origin == Origin::Network;
+        if network && !self.replayed_same && self.only.is_none() && self.account.is_some() {
+            self.replayed_same = true;
+            self.only = self.account;
+            return self.back_off(now, out);
+        }
+        self.fail(Ending::Fault(last), out);
+    }
+
+    fn uncarriable(&mut self, out: &mut Vec<Effect>) {
+        out.push(Effect::CloseAttempt(AttemptEnd::Unsent));
+        if self.route + 1 < self.facts.routes {
+            self.from_route = self.route + 1;
+            return self.acquire(out);
+        }
+        match self.last.clone() {
+            Some(last) => self.fail(Ending::Fault(last), out),
+            None => self.fail(Ending::Uncarriable, out),
+        }
+    }
+
+    fn recorded(&mut self, now: Moment, out: &mut Vec<Effect>) {
+        self.stage = Stage::Dispatched;
+        self.dispatches += 1;
+        if self.facts.streamed {
+            self.timers.set(Timer::FirstContent, now.after(self.clocks.first_content));
+        }
+        out.push(Effect::Dispatch);
+    }
+
+    fn read(&mut self, content: bool, progress: Progress, now: Moment, out: &mut Vec<Effect>) {
+        if content && self.downstream != Downstream::Touched && self.facts.streamed {
+            self.downstream = Downstream::Touched;
+            self.timers.clear(Timer::Total);
+            self.timers.clear(Timer::FirstContent);
+            self.timers.clear(Timer::OpenAfter);
+            self.timers.set(Timer::MaxTurn, now.after(self.clocks.max_turn));
+            out.push(Effect::Commit);
+        }
+        if self.downstream == Downstream::Touched {
+            self.timers.set(Timer::Between, now.after(self.clocks.between));
+            self.timers.set(Timer::Heartbeat, now.after(HEARTBEAT_EVERY));
+        }
+        match progress {
+            Progress::Open => out.push(Effect::ReadOn),
+            Progress::Finishing => {
+                self.timers.set(Timer::AfterFinish, now.after(AFTER_FINISH_WAIT));
+                out.push(Effect::ReadOn);
+            }
+            Progress::Done => {
+                self.downstream = Downstream::Touched;
+                out.push(Effect::CloseAttempt(AttemptEnd::Completed));
+                self.end(TurnEnd::Completed, out);
+                out.push(Effect::WriteTerminal);
+                out.push(Effect::End);
+            }
+        }
+    }
+
+    fn timer(&mut self, timer: Timer, now: Moment, out: &mut Vec<Effect>) {
+        self.timers.clear(timer);
+        let phase = match self.stage {
+            Stage::Answering => Phase::Answered,
+            Stage::Dispatched => Phase::MaybeSent,
+            Stage::Idle | Stage::Acquiring | Stage::Recording | Stage::BackingOff | Stage::Ended => Phase::Unsent,
+        };
+        let attempting = phase != Phase::Unsent;
+        let clock = |kind, set_by_caller| Clock { kind, set_by_caller };
+        match timer {
+            Timer::Total => {
+                let clock = clock(ClockKind::Total, self.facts.total_set_by_caller);
+                let fault = Fault::clock(FaultKind::DeadlineExceeded, phase, clock);
+                match self.stage {
+                    Stage::Acquiring if self.last.is_none() => {
+                        self.fail(Ending::Unavailable(Unavailable::DeadlinePassed), out);
+                    }
+                    Stage::Recording => {
+                        out.push(Effect::CloseAttempt(AttemptEnd::Unsent));
+                        self.fail(Ending::Fault(fault), out);
+                    }
+                    Stage::Idle
+                    | Stage::Acquiring
+                    | Stage::BackingOff
+                    | Stage::Dispatched
+                    | Stage::Answering
+                    | Stage::Ended => self.fault(fault, now, out),
+                }
+            }
+            Timer::MaxTurn if attempting => {
+                self.fault(Fault::clock(FaultKind::DeadlineExceeded, phase, clock(ClockKind::MaxTurn, false)), now, out);
+            }
+            Timer::FirstContent if attempting => {
+                let clock = clock(ClockKind::FirstContent, false);
+                self.fault(Fault::clock(FaultKind::UpstreamStalled, phase, clock), now, out);
+            }
+            Timer::Between if attempting => {
+                self.fault(Fault::clock(FaultKind::UpstreamStalled, phase, clock(ClockKind::Between, false)), now, out);
+            }
+            Timer::OpenAfter => {
+                self.downstream = self.downstream.max(Downstream::Opened);
+                self.timers.set(Timer::Heartbeat, now.after(HEARTBEAT_EVERY));
+                out.push(Effect::OpenHeaders);
+                out.push(Effect::Heartbeat);
+            }
+            Timer::Heartbeat => {
+                self.timers.set(Timer::Heartbeat, now.after(HEARTBEAT_EVERY));
+                out.push(Effect::Heartbeat);
+            }
+            Timer::Backoff => self.acquire(out),
+            Timer::AfterFinish => out.push(Effect::Settle),
+            Timer::SlowReader => self.left(out),
+            Timer::MaxTurn | Timer::FirstContent | Timer::Between => {}
+        }
+    }
+
+    /// The client has left: the exchange is cancelled, the attempt closed without a judgement.
+    fn left(&mut self, out: &mut Vec<Effect>) {
+        self.drop_attempt(out);
+        self.end(TurnEnd::Interrupted, out);
+        out.push(Effect::End);
+    }
+
+    fn drop_attempt(&mut self, out: &mut Vec<Effect>) {
+        match self.stage {
+            Stage::Dispatched | Stage::Answering => {
+                out.push(Effect::Cancel);
+                out.push(Effect::CloseAttempt(AttemptEnd::Interrupted));
+            }
+            Stage::Recording => out.push(Effect::CloseAttempt(AttemptEnd::Unsent)),
+            Stage::Idle | Stage::Acquiring | Stage::BackingOff | Stage::Ended => {}
+        }
+    }
+
+    fn fault(&mut self, fault: Fault, now: Moment, out: &mut Vec<Effect>) {
+        if matches!(self.stage, Stage::Dispatched | Stage::Answering) {
+            out.push(Effect::Cancel);
+            out.push(Effect::CloseAttempt(AttemptEnd::Failed(fault.clone())));
+        }
+        for timer in [Timer::FirstContent, Timer::Between, Timer::AfterFinish, Timer::Backoff, Timer::SlowReader] {
+            self.timers.clear(timer);
+        }
+        self.blocked_since = None;
+        if counts(&fault) {
+            self.counted += 1;
+        }
+        if let Some(account) = self.account
+            && !self.tried.contains(&account)
+        {
+            self.tried.push(account);
+        }
+        let next = verdict(&fault).row.next;
+        let spent = self.counted >= MAX_ATTEMPTS || self.dispatches >= MAX_DISPATCHES;
+        let once_more = match next {
+            Next::ElsewhereOnce => !self.once.contains(&fault.kind),
+            Next::Elsewhere | Next::ElsewhereFree | Next::SameThenElsewhere | Next::NextRoute => true,
+            Next::Stop | Next::NeverStarted | Next::SameFullHistory => false,
+        };
+        self.once.push(fault.kind);
+        self.last = Some(fault.clone());
+        if self.downstream == Downstream::Touched || spent || !once_more {
+            return self.fail(Ending::Fault(fault), out);
+        }
+        match next {
+            Next::NextRoute => {
+                self.from_route = self.route + 1;
+                if self.from_route >= self.facts.routes {
+                    return self.fail(Ending::Fault(fault), out);
+                }
+                self.acquire(out);
+            }
+            Next::SameThenElsewhere => {
+                let short = fault.declared_wait.is_none_or(|wait| wait <= MAX_COOLING_WAIT);
+                if short && !self.replayed_same {
+                    self.replayed_same = true;
+                    self.only = self.account;
+                }
+                self.acquire(out);
+            }
+            Next::Elsewhere | Next::ElsewhereOnce => match verdict(&fault).origin {
+                Origin::Network | Origin::Upstream | Origin::Unclassified => self.back_off(now, out),
+                Origin::Account
+                | Origin::Model
+                | Origin::Request
+                | Origin::Caller
+                | Origin::Egress
+                | Origin::Conversation
+                | Origin::Gateway
+                | Origin::Client => self.acquire(out),
+            },
+            Next::ElsewhereFree => self.acquire(out),
+            Next::Stop | Next::NeverStarted | Next::SameFullHistory => self.fail(Ending::Fault(fault), out),
+        }
+    }
+
+    fn back_off(&mut self, now: Moment, out: &mut Vec<Effect>) {
+        let longest = BACKOFF.saturating_mul(1 << self.backoffs.min(5)).min(LONGEST_BACKOFF);
+        self.backoffs += 1;
+        // Full jitter: any part of the longest wait, from the turn's own randomness.
+        self.jitter = self.jitter.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let part = (self.jitter >> 33) as f64 / f64::from(u32::MAX >> 1);
+        self.stage = Stage::BackingOff;
+        self.timers.set(Timer::Backoff, now.after(longest.mul_f64(part.clamp(0.0, 1.0))));
+        let _ = out;
+    }
+
+    fn fail(&mut self, ending: Ending, out: &mut Vec<Effect>) {
+        self.end(TurnEnd::Failed(ending.clone()), out);
+        out.push(Effect::WriteError(ending));
+        out.push(Effect::End);
+    }
+
+    fn end(&mut self, end: TurnEnd, out: &mut Vec<Effect>) {
+        self.timers.clear_all();
+        self.stage = Stage::Ended;
+        out.push(Effect::CloseTurn(end));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,312 @@
+use super::*;
+
+const FACTS: TurnFacts =
+    TurnFacts { streamed: true, total: Duration::from_secs(600), total_set_by_caller: false, routes: 1 };
+
+struct Run {
+    machine: Machine,
+    now: Moment,
+}
+
+impl Run {
+    fn new(facts: TurnFacts) -> Self {
+        let mut run = Run { machine: Machine::new(facts, 7), now: Moment(0) };
+        assert_eq!(run.on(Event::Begin), [Effect::Acquire]);
+        run
+    }
+
+    fn on(&mut self, event: Event) -> Vec<Effect> {
+        let mut out = Vec::new();
+        self.machine.on(event, self.now, &mut out);
+        out
+    }
+
+    fn attempt(&mut self, account: u32) {
+        self.attempt_on(account, 0);
+    }
+
+    fn attempt_on(&mut self, account: u32, route: usize) {
+        let slot = Event::Slot { account: AccountKey(account), route, clocks: Clocks::default() };
+        assert_eq!(self.on(slot), [Effect::Record]);
+        assert_eq!(self.on(Event::Recorded), [Effect::Dispatch]);
+    }
+
+    fn fault(&mut self, kind: FaultKind, phase: Phase) -> Vec<Effect> {
+        self.on(Event::Fault(Fault::new(kind, phase, Evidence::default())))
+    }
+
+    /// Fires timers until the backoff is over.
+    fn sit_out_the_backoff(&mut self) {
+        let Some((at, Timer::Backoff)) = self.machine.next_timer() else {
+            panic!("no backoff: {:?}", self.machine.next_timer())
+        };
+        self.now = at;
+        assert_eq!(self.on(Event::Timer(Timer::Backoff)), [Effect::Acquire]);
+    }
+}
+
+fn ends_with_error(effects: &[Effect]) -> bool {
+    matches!(effects, [.., Effect::CloseTurn(TurnEnd::Failed(_)), Effect::WriteError(_), Effect::End])
+}
+
+#[test]
+fn a_turn_that_completes_is_closed_before_its_end_is_written() {
+    let mut run = Run::new(FACTS);
+    run.attempt(0);
+    assert_eq!(run.on(Event::Answering), [Effect::ReadOn]);
+    assert_eq!(run.on(Event::Read { content: true, progress: Progress::Open }), [Effect::Commit, Effect::ReadOn]);
+    let end = run.on(Event::Read { content: false, progress: Progress::Done });
+    assert_eq!(
+        end,
+        [
+            Effect::CloseAttempt(AttemptEnd::Completed),
+            Effect::CloseTurn(TurnEnd::Completed),
+            Effect::WriteTerminal,
+            Effect::End
+        ]
+    );
+    assert!(run.on(Event::ClientGone).is_empty(), "nothing happens after the end");
+}
+
+#[test]
+fn a_fault_before_the_answer_goes_elsewhere_and_after_it_ends_the_turn() {
+    let mut run = Run::new(FACTS);
+    run.attempt(0);
+    let effects = run.fault(FaultKind::RateLimited, Phase::Answered);
+    assert!(matches!(effects[..], [Effect::Cancel, Effect::CloseAttempt(AttemptEnd::Failed(_)), Effect::Acquire]));
+    assert_eq!(run.machine.wanted().tried, [AccountKey(0)]);
+    run.attempt(1);
+    run.on(Event::Answering);
+    run.on(Event::Read { content: true, progress: Progress::Open });
+    assert!(ends_with_error(&run.fault(FaultKind::ConnectionReset, Phase::Answered)));
+}
+
+#[test]
+fn refused_attempts_do_not_count_but_ten_dispatches_are_the_end() {
+    let mut run = Run::new(FACTS);
+    for account in 0..9 {
+        run.attempt(account);
+        assert_eq!(run.fault(FaultKind::RateLimited, Phase::Answered).last(), Some(&Effect::Acquire));
+    }
+    run.attempt(9);
+    assert!(ends_with_error(&run.fault(FaultKind::RateLimited, Phase::Answered)));
+}
+
+#[test]
+fn three_counted_attempts_are_the_end() {
+    let mut run = Run::new(FACTS);
+    run.attempt(0);
+    run.fault(FaultKind::UpstreamUnavailable, Phase::Answered);
+    run.sit_out_the_backoff();
+    run.attempt(1);
+    run.fault(FaultKind::UpstreamUnavailable, Phase::Answered);
+    run.sit_out_the_backoff();
+    run.attempt(2);
+    assert!(ends_with_error(&run.fault(FaultKind::UpstreamUnavailable, Phase::Answered)));
+}
+
+#[test]
+fn a_fault_that_may_be_repeated_once_is_not_repeated_twice() {
+    let mut run = Run::new(FACTS);
+    run.attempt(0);
+    run.fault(FaultKind::UpstreamInternal, Phase::Answered);
+    run.sit_out_the_backoff();
+    run.attempt(1);
+    assert!(ends_with_error(&run.fault(FaultKind::UpstreamInternal, Phase::Answered)));
+}
+
+#[test]
+fn a_network_fault_with_nobody_else_is_tried_once_more_on_the_same_account() {
+    let mut run = Run::new(FACTS);
+    run.attempt(0);
+    run.fault(FaultKind::ConnectRefused, Phase::Unsent);
+    run.sit_out_the_backoff();
+    assert!(run.on(Event::NoSlot(Unavailable::NoAccounts)).is_empty());
+    run.sit_out_the_backoff();
+    assert_eq!(run.machine.wanted().only, Some(AccountKey(0)));
+    run.attempt(0);
+    run.fault(FaultKind::ConnectRefused, Phase::Unsent);
+    run.sit_out_the_backoff();
+    let end = run.on(Event::NoSlot(Unavailable::NoAccounts));
+    assert!(matches!(&end[..], [.., Effect::WriteError(Ending::Fault(fault)), Effect::End] if fault.kind == FaultKind::ConnectRefused));
+}
+
+#[test]
+fn an_overload_is_replayed_once_on_the_same_account_and_then_goes_elsewhere() {
+    let mut run = Run::new(FACTS);
+    run.attempt(0);
+    run.fault(FaultKind::ModelOverloaded, Phase::Answered);
+    assert_eq!(run.machine.wanted().only, Some(AccountKey(0)));
+    run.attempt(0);
+    run.fault(FaultKind::ModelOverloaded, Phase::Answered);
+    assert_eq!(run.machine.wanted(), WantedSlot { from_route: 0, tried: vec![AccountKey(0)], only: None });
+    assert_eq!(run.machine.replays_and_hops(), (1, 0));
+}
+
+#[test]
+fn a_request_fault_stops_and_an_unknown_model_moves_to_the_next_route() {
+    let mut run = Run::new(FACTS);
+    run.attempt(0);
+    assert!(ends_with_error(&run.fault(FaultKind::RequestInvalid, Phase::Answered)));
+    let mut run = Run::new(TurnFacts { routes: 2, ..FACTS });
+    run.attempt(0);
+    assert_eq!(run.fault(FaultKind::ModelNotFound, Phase::Answered).last(), Some(&Effect::Acquire));
+    assert_eq!(run.machine.wanted().from_route, 1);
+    run.attempt_on(1, 1);
+    assert!(ends_with_error(&run.fault(FaultKind::ModelNotFound, Phase::Answered)));
+}
+
+#[test]
+fn the_client_leaving_in_a_backoff_ends_the_turn_without_another_attempt() {
+    let mut run = Run::new(FACTS);
+    run.attempt(0);
+    run.fault(FaultKind::UpstreamUnavailable, Phase::Answered);
+    assert_eq!(run.on(Event::ClientGone), [Effect::CloseTurn(TurnEnd::Interrupted), Effect::End]);
+}
+
+#[test]
+fn the_client_leaving_mid_answer_cancels_the_upstream_and_judges_nobody() {
+    let mut run = Run::new(FACTS);
+    run.attempt(0);
+    run.on(Event::Answering);
+    run.on(Event::Read { content: true, progress: Progress::Open });
+    let expected = [
+        Effect::Cancel,
+        Effect::CloseAttempt(AttemptEnd::Interrupted),
+        Effect::CloseTurn(TurnEnd::Interrupted),
+        Effect::End,
+    ];
+    assert_eq!(run.on(Event::ClientGone), expected);
+}
+
+#[test]
+fn headers_go_out_after_ten_seconds_of_waiting_and_failover_is_still_possible() {
+    let mut run = Run::new(FACTS);
+    run.attempt(0);
+    assert_eq!(run.machine.next_timer(), Some((Moment(10_000), Timer::OpenAfter)));
+    run.now = Moment(10_000);
+    assert_eq!(run.on(Event::Timer(Timer::OpenAfter)), [Effect::OpenHeaders, Effect::Heartbeat]);
+    assert_eq!(run.machine.next_timer(), Some((Moment(25_000), Timer::Heartbeat)));
+    assert_eq!(run.fault(FaultKind::RateLimited, Phase::Answered).last(), Some(&Effect::Acquire));
+}
+
+#[test]
+fn silence_before_the_first_content_and_between_events_is_a_stall_by_its_own_clock() {
+    let mut run = Run::new(FACTS);
+    run.attempt(0);
+    let stall = run.on(Event::Timer(Timer::FirstContent));
+    assert!(matches!(&stall[1], Effect::CloseAttempt(AttemptEnd::Failed(fault))
+        if fault.kind == FaultKind::UpstreamStalled && fault.clock.map(|clock| clock.kind) == Some(ClockKind::FirstContent)));
+    let mut run = Run::new(FACTS);
+    run.attempt(0);
+    run.on(Event::Answering);
+    run.on(Event::Read { content: true, progress: Progress::Open });
+    assert!(ends_with_error(&run.on(Event::Timer(Timer::Between))));
+}
+
+#[test]
+fn the_between_clock_rests_while_the_client_does_not_read_and_a_minute_of_that_is_leaving() {
+    let mut run = Run::new(FACTS);
+    run.attempt(0);
+    run.on(Event::Answering);
+    run.on(Event::Read { content: true, progress: Progress::Open });
+    run.on(Event::Blocked);
+    run.now = Moment(40_000);
+    run.on(Event::Unblocked);
+    assert!(run.on(Event::Blocked).is_empty());
+    run.on(Event::Timer(Timer::Heartbeat));
+    run.on(Event::Timer(Timer::Heartbeat));
+    let slow = (Moment(60_000), Timer::SlowReader);
+    let mut timers = run.machine.timers.clone();
+    timers.clear(Timer::Heartbeat);
+    assert_eq!(timers.next(), Some(slow));
+    assert_eq!(run.on(Event::Timer(Timer::SlowReader)).last(), Some(&Effect::End));
+}
+
+#[test]
+fn a_plain_turn_has_no_first_content_clock_but_its_whole_time() {
+    let mut run = Run::new(TurnFacts { streamed: false, total_set_by_caller: true, ..FACTS });
+    run.attempt(0);
+    assert_eq!(run.machine.next_timer(), Some((Moment(600_000), Timer::Total)));
+    let late = run.on(Event::Timer(Timer::Total));
+    assert!(matches!(&late[1], Effect::CloseAttempt(AttemptEnd::Failed(fault))
+        if fault.clock.is_some_and(|clock| clock.set_by_caller)));
+    assert!(ends_with_error(&late));
+}
+
+#[test]
+fn a_turn_whose_entry_cannot_be_written_is_not_sent() {
+    let mut run = Run::new(FACTS);
+    run.on(Event::Slot { account: AccountKey(0), route: 0, clocks: Clocks::default() });
+    let effects = run.on(Event::NotRecorded);
+    assert_eq!(effects[0], Effect::CloseAttempt(AttemptEnd::Unsent));
+    assert!(ends_with_error(&effects));
+    assert!(!effects.contains(&Effect::Dispatch));
+}
+
+#[test]
+fn a_chat_stream_waits_two_seconds_for_its_usage() {
+    let mut run = Run::new(FACTS);
+    run.attempt(0);
+    run.on(Event::Answering);
+    run.on(Event::Read { content: true, progress: Progress::Finishing });
+    assert_eq!(run.machine.next_timer(), Some((Moment(2_000), Timer::AfterFinish)));
+    assert_eq!(run.on(Event::Timer(Timer::AfterFinish)), [Effect::Settle]);
+}
+
+#[test]
+fn whatever_happens_in_whatever_order_a_turn_closes_exactly_once_and_so_does_each_dispatch() {
+    fn event(which: u8) -> Event {
+        let fault = |kind| Event::Fault(Fault::new(kind, Phase::Answered, Evidence::default()));
+        match which {
+            0 => Event::Slot { account: AccountKey(0), route: 0, clocks: Clocks::default() },
+            1 => Event::Recorded,
+            2 => Event::Answering,
+            3 => Event::Read { content: true, progress: Progress::Open },
+            4 => Event::Read { content: false, progress: Progress::Done },
+            5 => fault(FaultKind::UpstreamUnavailable),
+            6 => fault(FaultKind::ModelOverloaded),
+            7 => Event::Timer(Timer::Backoff),
+            8 => Event::Timer(Timer::Total),
+            9 => Event::ClientGone,
+            10 => Event::NoSlot(Unavailable::NoAccounts),
+            _ => Event::NotRecorded,
+        }
+    }
+    // What the drive loop can report in each stage; everything else cannot happen.
+    fn possible(stage: Stage) -> &'static [u8] {
+        match stage {
+            Stage::Idle | Stage::Ended => &[],
+            Stage::Acquiring => &[0, 8, 9, 10],
+            Stage::Recording => &[1, 8, 9, 11],
+            Stage::Dispatched => &[2, 5, 6, 8, 9],
+            Stage::Answering => &[3, 4, 5, 8, 9],
+            Stage::BackingOff => &[7, 8, 9],
+        }
+    }
+    fn walk(path: &mut Vec<u8>, seen: &mut usize) {
+        let mut run = Run::new(FACTS);
+        let mut effects = Vec::new();
+        for &which in path.iter() {
+            effects.extend(run.on(event(which)));
+        }
+        let count = |wanted: fn(&Effect) -> bool| effects.iter().filter(|effect| wanted(effect)).count();
+        let turns = count(|effect| matches!(effect, Effect::CloseTurn(_)));
+        let dispatched = count(|effect| matches!(effect, Effect::Dispatch));
+        let closed = count(|effect| matches!(effect, Effect::CloseAttempt(end) if *end != AttemptEnd::Unsent));
+        let open = usize::from(matches!(run.machine.stage, Stage::Dispatched | Stage::Answering));
+        assert_eq!(closed + open, dispatched, "{path:?}");
+        assert_eq!(turns, usize::from(run.machine.ended()), "{path:?}");
+        *seen += 1;
+        if path.len() < 9 {
+            for &which in possible(run.machine.stage) {
+                path.push(which);
+                walk(path, seen);
+                path.pop();
+            }
+        }
+    }
+    let mut seen = 0;
+    walk(&mut Vec::new(), &mut seen);
+    assert!(seen > 1_000, "{seen}");
+}

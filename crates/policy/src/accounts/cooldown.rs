@@ -1,0 +1,117 @@
+//! Cooldowns, one end per dimension. Dimensions never overwrite each other and always keep the later end.
+
+use crate::moment::Moment;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use turnkeep_base::FaultKind;
+
+/// The longest cooldown that is believed; longer ones are capped and re-probed.
+pub const LONGEST: Duration = Duration::from_secs(6 * 60 * 60);
+/// How many (account, model) pairs are remembered per account; the soonest to end gives way.
+pub const MODELS: usize = 256;
+
+/// What cools.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// The whole account.
+    Account,
+    /// The account for one model.
+    Model(String),
+    /// The account's money or plan.
+    Quota,
+    /// The account's own request rate.
+    Rate,
+}
+
+/// One cooldown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cooldown {
+    /// When it ends.
+    pub until: Moment,
+    /// What caused it.
+    pub cause: FaultKind,
+}
+
+/// The cooldowns of one account.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cooldowns(BTreeMap<Scope, Cooldown>);
+
+impl Cooldowns {
+    /// Cools a dimension for a while, never shortening what is there.
+    pub fn cool(&mut self, now: Moment, scope: Scope, wait: Duration, cause: FaultKind) {
+        self.0.retain(|_, cooldown| cooldown.until > now);
+        let until = now.after(wait.min(LONGEST));
+        let is_model = matches!(scope, Scope::Model(_));
+        if is_model && !self.0.contains_key(&scope) && self.0.len() >= MODELS {
+            let soonest = self.0.iter().filter(|(scope, _)| matches!(scope, Scope::Model(_)));
+            if let Some(scope) = soonest.min_by_key(|(_, cooldown)| cooldown.until).map(|(scope, _)| scope.clone()) {
+                self.0.remove(&scope);
+            }
+        }
+        let entry = self.0.entry(scope).or_insert(Cooldown { until, cause });
+        if until > entry.until {
+            *entry = Cooldown { until, cause };
+        }
+    }
+
+    /// When the account may serve `model` again; `None` when nothing cools it now.
+    pub fn until(&self, now: Moment, model: &str) -> Option<Moment> {
+        let binding = self.0.iter().filter(|(scope, cooldown)| {
+            cooldown.until > now
+                && match scope {
+                    Scope::Account | Scope::Quota | Scope::Rate => true,
+                    Scope::Model(name) => name == model,
+                }
+        });
+        binding.map(|(_, cooldown)| cooldown.until).max()
+    }
+
+    /// Whether this (account, model) is blocked because the key may not use the model.
+    pub fn blocked(&self, now: Moment, model: &str) -> bool {
+        self.0.iter().any(|(scope, cooldown)| {
+            cooldown.until > now
+                && cooldown.cause == FaultKind::ModelNotEntitled
+                && matches!(scope, Scope::Model(name) if name == model)
+        })
+    }
+
+    /// Those that still run.
+    pub fn running(&self, now: Moment) -> impl Iterator<Item = (&Scope, &Cooldown)> {
+        self.0.iter().filter(move |(_, cooldown)| cooldown.until > now)
+    }
+
+    /// Nothing is kept.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cooldown_never_shrinks_and_dimensions_do_not_touch() {
+        let mut cooldowns = Cooldowns::default();
+        let now = Moment(1000);
+        cooldowns.cool(now, Scope::Account, Duration::from_secs(60), FaultKind::RateLimited);
+        cooldowns.cool(now, Scope::Account, Duration::from_secs(5), FaultKind::RateLimited);
+        cooldowns.cool(now, Scope::Model("m".into()), Duration::from_secs(90), FaultKind::ModelOverloaded);
+        assert_eq!(cooldowns.until(now, "other"), Some(Moment(61_000)));
+        assert_eq!(cooldowns.until(now, "m"), Some(Moment(91_000)));
+        assert_eq!(cooldowns.until(Moment(61_000), "other"), None);
+    }
+
+    #[test]
+    fn a_cooldown_of_days_is_capped_and_the_number_of_models_is_bounded() {
+        let mut cooldowns = Cooldowns::default();
+        cooldowns.cool(Moment(0), Scope::Quota, Duration::from_secs(18 * 86_400), FaultKind::QuotaExhausted);
+        assert_eq!(cooldowns.until(Moment(0), "m"), Some(Moment(0).after(LONGEST)));
+        for n in 0..2 * MODELS {
+            let wait = Duration::from_secs(10 + n as u64);
+            cooldowns.cool(Moment(0), Scope::Model(n.to_string()), wait, FaultKind::ModelOverloaded);
+        }
+        assert!(cooldowns.running(Moment(0)).count() <= MODELS);
+        assert!(cooldowns.until(Moment(0), "511").is_some());
+    }
+}
