@@ -1,1 +1,47 @@
-//! placeholder
+//! What must outlive a turn: the usage ledger, callers' keys, accounts and their standing. One contract ([`Store`]) and
+//! two stores that keep it: [`SqliteStore`], one file, and [`MemoryStore`], for demonstrations and tests.
+//!
+//! The store writes down and reads back. It decides nothing: what an entry, a cooldown or a key's limit means is the
+//! business of the rooms that hand them over. It knows no socket and no configuration file.
+//!
+//! **Durability.** An acknowledged write of [`SqliteStore`] survives the death of this process at any instruction,
+//! `kill -9` included. It does not wait for the disk (`synchronous = NORMAL`): a power cut or a kernel crash may lose
+//! the last commits, a few seconds' worth, and never damages the file or tears a commit apart.
+
+#![forbid(unsafe_code)]
+
+mod account;
+mod account_sql;
+mod checkpoint;
+mod clock;
+mod contract;
+mod error;
+mod file;
+mod key;
+mod key_sql;
+mod ledger_sql;
+mod memory;
+mod migrate;
+mod record;
+mod seal;
+mod sqlite;
+mod standing_sql;
+mod url;
+mod writer;
+#[cfg(test)]
+mod writer_tests;
+
+pub use account::{AccountRecord, NewAccount, OpenedSecret, SecretInput, SecretKind, SecretRef};
+pub use clock::SystemClock;
+pub use contract::Store;
+pub use error::{OpenError, RecordError};
+pub use key::{Budget, KeyHash, KeyLimits, KeyRecord, KeySnapshot, NewKey, Pepper, hash_key};
+pub use memory::MemoryStore;
+pub use record::{
+    AuditEntry, CooldownRecord, CooldownScope, LedgerClose, LedgerEntry, StandingRecord, StandingStatus, UsageBy,
+    UsageRow,
+};
+pub use seal::{MasterKey, MasterKeyError};
+pub use sqlite::{Role, SqliteStore, StoreOptions};
+pub use turnkeep_engine::ports::{Ledger, StoreError};
+pub use url::{BadStoreUrl, StoreUrl};

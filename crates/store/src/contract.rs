@@ -1,0 +1,83 @@
+//! The contract that every store keeps. Its test suite is `tests/contract.rs` and runs on each of them.
+
+use crate::account::{AccountRecord, NewAccount, OpenedSecret, SecretInput};
+use crate::error::RecordError;
+use crate::key::{KeyRecord, KeySnapshot, NewKey};
+use crate::record::{AuditEntry, LedgerEntry, StandingRecord, UsageBy, UsageRow};
+use futures_util::future::BoxFuture;
+use std::time::Duration;
+use turnkeep_base::{AccountId, Secret};
+use turnkeep_engine::ports::{Ledger, StoreError};
+
+/// A store. Every write answers when it is committed (and so survives the death of this process), except
+/// [`Ledger::close`], which answers when it is queued; [`Store::flush`] waits for those. Writes are applied in the
+/// order in which they were queued. Dropping a future gives the answer up, and may or may not undo the write, except
+/// for [`Ledger::open`]: an entry nobody waited for is taken back, for its attempt was not dispatched.
+pub trait Store: Ledger {
+    /// Waits until every write that was queued before is committed.
+    fn flush(&self) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Whether the store can write now, found out by writing. The caller bounds the wait.
+    fn health(&self) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Writes everything queued, tidies up and refuses every later write. A second call changes nothing.
+    fn shutdown(&self) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// How many entries of earlier runs were found open at the start and closed as interrupted, with their estimate.
+    fn recovered(&self) -> usize;
+    /// Entries that are open now.
+    fn ledger_open_count(&self) -> BoxFuture<'_, Result<u64, StoreError>>;
+    /// The newest entries, newest first, at most `limit`.
+    fn ledger_entries(&self, limit: usize) -> BoxFuture<'_, Result<Vec<LedgerEntry>, StoreError>>;
+    /// Sums over the closed attempts that were opened at `since_ms` or later, in the order of the groups' names.
+    /// An attempt more than a day younger than its turn may be missed at the edge.
+    fn usage(&self, since_ms: u64, by: UsageBy) -> BoxFuture<'_, Result<Vec<UsageRow>, StoreError>>;
+
+    /// Makes a key. The secret is in the answer and nowhere else.
+    fn create_key(&self, new: NewKey) -> BoxFuture<'_, Result<(KeyRecord, Secret), RecordError>>;
+    /// Every key, revoked ones too, by name.
+    fn list_keys(&self) -> BoxFuture<'_, Result<Vec<KeyRecord>, StoreError>>;
+    /// Ends a key at once. Revoking a revoked key changes nothing.
+    fn revoke_key(&self, name: String) -> BoxFuture<'_, Result<KeyRecord, RecordError>>;
+    /// Gives a key a new secret. The old one is accepted until `overlap` from now; one older than that no more.
+    fn rotate_key(&self, name: String, overlap: Duration) -> BoxFuture<'_, Result<(KeyRecord, Secret), RecordError>>;
+    /// The keys that are not revoked, with what it takes to check a secret against them.
+    fn keys_snapshot(&self) -> BoxFuture<'_, Result<KeySnapshot, StoreError>>;
+
+    /// Adds an account.
+    fn add_account(&self, new: NewAccount) -> BoxFuture<'_, Result<AccountRecord, RecordError>>;
+    /// Every account, by upstream and name.
+    fn list_accounts(&self) -> BoxFuture<'_, Result<Vec<AccountRecord>, StoreError>>;
+    /// Takes an account in or out.
+    fn set_account_enabled(&self, id: AccountId, enabled: bool) -> BoxFuture<'_, Result<AccountRecord, RecordError>>;
+    /// Gives an account another secret of the same principal; its generation rises by one.
+    fn rotate_account_secret(
+        &self,
+        id: AccountId,
+        secret: SecretInput,
+    ) -> BoxFuture<'_, Result<AccountRecord, RecordError>>;
+    /// The account's secret: a reference for the caller to follow, or the text unsealed.
+    fn open_secret(&self, id: AccountId) -> BoxFuture<'_, Result<OpenedSecret, RecordError>>;
+    /// Rises with every change to a key or an account, other processes' changes too. Cheap; for polling.
+    fn revision(&self) -> BoxFuture<'_, Result<u64, StoreError>>;
+
+    /// Writes the standing of these accounts, each with all its cooldowns, in one commit. Others keep theirs.
+    fn save_standing(&self, rows: Vec<StandingRecord>) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Every standing written, by account; cooldowns by scope and model.
+    fn load_standing(&self) -> BoxFuture<'_, Result<Vec<StandingRecord>, StoreError>>;
+
+    /// Writes a line of the audit log.
+    fn audit(&self, entry: AuditEntry) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// The newest lines, newest first, at most `limit`.
+    fn audit_entries(&self, limit: usize) -> BoxFuture<'_, Result<Vec<AuditEntry>, StoreError>>;
+    /// Writes a named value. Names of the store itself begin with `store.` and are refused.
+    fn put_meta(&self, name: String, value: Vec<u8>) -> BoxFuture<'_, Result<(), RecordError>>;
+    /// A named value.
+    fn get_meta(&self, name: String) -> BoxFuture<'_, Result<Option<Vec<u8>>, StoreError>>;
+}
+
+/// Refuses a name that the store keeps for itself.
+pub(crate) fn own_name(name: &str) -> Result<(), RecordError> {
+    if name.is_empty() || name.starts_with("store.") {
+        return Err(RecordError::Invalid(format!("the name {name:?} is the store's own")));
+    }
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! What can go wrong, in words for the operator: one enum for opening a database, one for the records in it. The plain
+//! [`StoreError`] of the engine's ports stands for "the store cannot do it now".
+
+use std::path::PathBuf;
+use turnkeep_engine::ports::StoreError;
+
+/// Why a database was not opened. Nothing was changed, unless a migration had succeeded before.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The file exists and is something else.
+    #[error("{0} is not a SQLite database; it was left untouched")]
+    NotADatabase(PathBuf),
+    /// A SQLite database of another program.
+    #[error("{0} is a SQLite database of another program; it was left untouched")]
+    Foreign(PathBuf),
+    /// Written by a later version.
+    #[error(
+        "{path} has schema {found}, and this version knows schemas up to {known}: use the version that wrote it, or a backup made before"
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema number.
+        found: i64,
+        /// The newest we know.
+        known: i64,
+    },
+    /// Another gateway has it.
+    #[error("{0} is in use by another running gateway")]
+    InUse(PathBuf),
+    /// The key is not the one that the secrets were sealed with.
+    #[error("the master key is not the one that {0} was made with")]
+    WrongMasterKey(PathBuf),
+    /// The file or its folder cannot be used.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// SQLite refused, or the machine did (threads, randomness).
+    #[error("{path}: {error}")]
+    Store {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: StoreError,
+    },
+}
+
+/// Why a record was not written or read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// There is one of that name.
+    #[error("there is already {0}")]
+    Exists(String),
+    /// There is none of that name.
+    #[error("there is no {0}")]
+    Unknown(String),
+    /// The record itself is at fault.
+    #[error("{0}")]
+    Invalid(String),
+    /// The key is revoked or over; it cannot be rotated.
+    #[error("the key {0:?} is revoked")]
+    Revoked(String),
+    /// A literal secret without a master key.
+    #[error(
+        "no master key is set, so a secret cannot be kept here: give it by reference (an environment variable or a file), or set [store] master_key"
+    )]
+    NoMasterKey,
+    /// A sealed secret did not open: the database was changed by hand, or moved between accounts.
+    #[error("the sealed secret of {0} does not open: it was damaged or belongs to another account")]
+    Damaged(String),
+    /// The store cannot do it now.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<RecordError> for StoreError {
+    fn from(error: RecordError) -> Self {
+        match error {
+            RecordError::Store(error) => error,
+            other @ (RecordError::Exists(_)
+            | RecordError::Unknown(_)
+            | RecordError::Invalid(_)
+            | RecordError::Revoked(_)
+            | RecordError::NoMasterKey
+            | RecordError::Damaged(_)) => StoreError(other.to_string()),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for RecordError {
+    fn from(error: rusqlite::Error) -> Self {
+        RecordError::Store(plain(&error))
+    }
+}
+
+/// SQLite's error in plain words. The common causes first, SQLite's own text for the rest.
+pub(crate) fn plain(error: &rusqlite::Error) -> StoreError {
+    use rusqlite::ErrorCode as Code;
+    let words = match error.sqlite_error_code() {
+        Some(Code::DiskFull) => "the disk is full",
+        Some(Code::ReadOnly) => "the database is read-only",
+        Some(Code::SystemIoFailure) => "the disk failed to read or write",
+        Some(Code::DatabaseBusy | Code::DatabaseLocked) => "another process holds the database locked",
+        Some(Code::DatabaseCorrupt) => "the database file is damaged",
+        Some(Code::NotADatabase) => "the file is not a SQLite database",
+        Some(Code::CannotOpen) => "the file cannot be opened",
+        Some(Code::PermissionDenied) => "permission denied",
+        Some(Code::OutOfMemory) => "out of memory",
+        Some(_) | None => return StoreError(error.to_string()),
+    };
+    StoreError(format!("{words} ({error})"))
+}

@@ -1,0 +1,335 @@
+//! The store in memory: for the demonstration, for simulation and for tests. It keeps the same contract as the file,
+//! short of surviving the process, and is bounded: the oldest closed ledger entries and audit lines go.
+
+use crate::account::{self, AccountRecord, NewAccount, OpenedSecret, SecretInput, StoredSecret};
+use crate::contract::{Store, own_name};
+use crate::error::RecordError;
+use crate::key::{self, KeyRecord, KeySnapshot, NewKey, Pepper, random_bytes};
+use crate::record::{AuditEntry, CooldownRecord, LedgerClose, LedgerEntry, StandingRecord, UsageBy, UsageRow};
+use crate::seal::{MasterKey, SealKey};
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use turnkeep_base::{AccountId, AttemptId, Secret};
+use turnkeep_engine::ports::{AttemptClosed, AttemptOpened, Ledger, StoreError, WallClock};
+
+/// Ledger entries kept.
+const ENTRIES: usize = 100_000;
+/// Audit lines kept.
+const AUDIT: usize = 10_000;
+
+/// The store in memory.
+pub struct MemoryStore {
+    state: Mutex<State>,
+    pepper: Pepper,
+    seal: Option<SealKey>,
+    clock: Arc<dyn WallClock>,
+}
+
+#[derive(Default)]
+struct State {
+    shut: bool,
+    ledger: BTreeMap<AttemptId, LedgerEntry>,
+    keys: BTreeMap<String, KeyRecord>,
+    accounts: BTreeMap<AccountId, (AccountRecord, StoredSecret)>,
+    standing: BTreeMap<AccountId, StandingRecord>,
+    audit: VecDeque<AuditEntry>,
+    meta: BTreeMap<String, Vec<u8>>,
+    revision: u64,
+}
+
+impl MemoryStore {
+    /// An empty store. Fails only if the system gives no randomness, or the passphrase cannot be used.
+    pub fn new(clock: Arc<dyn WallClock>, master_key: Option<&MasterKey>) -> Result<Self, StoreError> {
+        let salt = random_bytes()?;
+        let seal = master_key.map(|master| SealKey::derive(master, &salt)).transpose()?;
+        Ok(MemoryStore { state: Mutex::default(), pepper: Pepper::random()?, seal, clock })
+    }
+
+    /// Does it when first polled, not before, as the file's store does.
+    fn with<'a, T: 'a, E: From<StoreError> + 'a>(
+        &'a self,
+        work: impl FnOnce(&mut State) -> Result<T, E> + Send + 'a,
+    ) -> BoxFuture<'a, Result<T, E>> {
+        Box::pin(async move {
+            let mut state = self.state.lock();
+            if state.shut { Err(StoreError("the store is shut down".into()).into()) } else { work(&mut state) }
+        })
+    }
+}
+
+impl State {
+    /// Makes room for one more entry, by the oldest closed one.
+    fn make_room(&mut self) -> Result<(), StoreError> {
+        if self.ledger.len() < ENTRIES {
+            return Ok(());
+        }
+        let oldest = self.ledger.iter().find(|(_, entry)| entry.closed.is_some()).map(|(attempt, _)| *attempt);
+        let oldest = oldest.ok_or_else(|| StoreError("too many attempts are open".into()))?;
+        self.ledger.remove(&oldest);
+        Ok(())
+    }
+
+    fn key(&self, name: &str) -> Result<KeyRecord, RecordError> {
+        self.keys.get(name).cloned().ok_or_else(|| RecordError::Unknown(format!("key named {name:?}")))
+    }
+
+    fn put_key(&mut self, record: &KeyRecord) {
+        self.keys.insert(record.name.clone(), record.clone());
+        self.revision += 1;
+    }
+
+    fn account(&mut self, id: &AccountId) -> Result<&mut (AccountRecord, StoredSecret), RecordError> {
+        self.revision += 1;
+        self.accounts.get_mut(id).ok_or_else(|| RecordError::Unknown(format!("account {id}")))
+    }
+}
+
+impl Ledger for MemoryStore {
+    fn open(&self, entry: AttemptOpened) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.with(move |state| {
+            if state.ledger.contains_key(&entry.attempt) {
+                return Err(StoreError(format!("the attempt {} is in the ledger already", entry.attempt)));
+            }
+            state.make_room()?;
+            let kept = LedgerEntry {
+                attempt: entry.attempt,
+                caller: entry.caller.to_string(),
+                account: entry.account,
+                model: entry.model.to_string(),
+                upstream_model: entry.upstream_model.to_string(),
+                dialect: entry.dialect.name().into(),
+                opened_ms: entry.opened_ms,
+                estimated_input: entry.estimated_input,
+                closed: None,
+            };
+            state.ledger.insert(entry.attempt, kept);
+            Ok(())
+        })
+    }
+
+    fn close(&self, entry: AttemptClosed) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.with(move |state| {
+            if let Some(kept) = state.ledger.get_mut(&entry.attempt) {
+                kept.closed.get_or_insert_with(|| LedgerClose {
+                    outcome: entry.outcome.name().into(),
+                    usage: entry.usage,
+                    exact: entry.exact,
+                    closed_ms: entry.closed_ms,
+                });
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Store for MemoryStore {
+    fn flush(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.with(move |_| Ok(()))
+    }
+
+    fn health(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.with(move |_| Ok(()))
+    }
+
+    fn shutdown(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.state.lock().shut = true;
+            Ok(())
+        })
+    }
+
+    fn recovered(&self) -> usize {
+        0
+    }
+
+    fn ledger_open_count(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.with(move |state| Ok(state.ledger.values().filter(|entry| entry.closed.is_none()).count() as u64))
+    }
+
+    fn ledger_entries(&self, limit: usize) -> BoxFuture<'_, Result<Vec<LedgerEntry>, StoreError>> {
+        self.with(move |state| Ok(state.ledger.values().rev().take(limit).cloned().collect()))
+    }
+
+    fn usage(&self, since_ms: u64, by: UsageBy) -> BoxFuture<'_, Result<Vec<UsageRow>, StoreError>> {
+        self.with(move |state| {
+            let mut rows = BTreeMap::<String, UsageRow>::new();
+            for entry in state.ledger.values().filter(|entry| entry.opened_ms >= since_ms) {
+                if let Some(closed) = &entry.closed {
+                    add(&mut rows, group(entry, closed, by), closed);
+                }
+            }
+            Ok(rows.into_values().collect())
+        })
+    }
+
+    fn create_key(&self, new: NewKey) -> BoxFuture<'_, Result<(KeyRecord, Secret), RecordError>> {
+        self.with(move |state| {
+            let (record, secret) = key::make(&self.pepper, new, self.clock.unix_ms())?;
+            if state.keys.contains_key(&record.name) {
+                return Err(RecordError::Exists(format!("a key named {:?}", record.name)));
+            }
+            state.put_key(&record);
+            Ok((record, secret))
+        })
+    }
+
+    fn list_keys(&self) -> BoxFuture<'_, Result<Vec<KeyRecord>, StoreError>> {
+        self.with(move |state| Ok(state.keys.values().cloned().collect()))
+    }
+
+    fn revoke_key(&self, name: String) -> BoxFuture<'_, Result<KeyRecord, RecordError>> {
+        self.with(move |state| {
+            let mut record = state.key(&name)?;
+            if record.revoked_ms.is_none() {
+                record.revoked_ms = Some(self.clock.unix_ms());
+                state.put_key(&record);
+            }
+            Ok(record)
+        })
+    }
+
+    fn rotate_key(&self, name: String, overlap: Duration) -> BoxFuture<'_, Result<(KeyRecord, Secret), RecordError>> {
+        self.with(move |state| {
+            let (record, secret) = key::rotate(&self.pepper, state.key(&name)?, overlap, self.clock.unix_ms())?;
+            state.put_key(&record);
+            Ok((record, secret))
+        })
+    }
+
+    fn keys_snapshot(&self) -> BoxFuture<'_, Result<KeySnapshot, StoreError>> {
+        self.with(move |state| {
+            let keys = state.keys.values().filter(|key| key.revoked_ms.is_none()).cloned().collect();
+            Ok(KeySnapshot { pepper: self.pepper, keys })
+        })
+    }
+
+    fn add_account(&self, new: NewAccount) -> BoxFuture<'_, Result<AccountRecord, RecordError>> {
+        self.with(move |state| {
+            let (record, secret) = account::admit(self.seal.as_ref(), new, self.clock.unix_ms())?;
+            if state.accounts.contains_key(&record.id) {
+                return Err(RecordError::Exists(format!("an account {}", record.id)));
+            }
+            state.accounts.insert(record.id.clone(), (record.clone(), secret));
+            state.revision += 1;
+            Ok(record)
+        })
+    }
+
+    fn list_accounts(&self) -> BoxFuture<'_, Result<Vec<AccountRecord>, StoreError>> {
+        self.with(move |state| Ok(state.accounts.values().map(|(record, _)| record.clone()).collect()))
+    }
+
+    fn set_account_enabled(&self, id: AccountId, enabled: bool) -> BoxFuture<'_, Result<AccountRecord, RecordError>> {
+        self.with(move |state| {
+            let (record, _) = state.account(&id)?;
+            record.enabled = enabled;
+            Ok(record.clone())
+        })
+    }
+
+    fn rotate_account_secret(
+        &self,
+        id: AccountId,
+        secret: SecretInput,
+    ) -> BoxFuture<'_, Result<AccountRecord, RecordError>> {
+        self.with(move |state| {
+            let secret = account::keep(self.seal.as_ref(), &id, secret)?;
+            let kept = state.account(&id)?;
+            *kept = (account::rotated(kept.0.clone(), &secret), secret);
+            Ok(kept.0.clone())
+        })
+    }
+
+    fn open_secret(&self, id: AccountId) -> BoxFuture<'_, Result<OpenedSecret, RecordError>> {
+        self.with(move |state| {
+            let kept = state.accounts.get(&id).ok_or_else(|| RecordError::Unknown(format!("account {id}")))?;
+            account::open(self.seal.as_ref(), &id, kept.1.clone())
+        })
+    }
+
+    fn revision(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.with(move |state| Ok(state.revision))
+    }
+
+    fn save_standing(&self, rows: Vec<StandingRecord>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.with(move |state| {
+            for mut row in rows {
+                row.cooldowns = latest(row.cooldowns);
+                state.standing.insert(row.account.clone(), row);
+            }
+            Ok(())
+        })
+    }
+
+    fn load_standing(&self) -> BoxFuture<'_, Result<Vec<StandingRecord>, StoreError>> {
+        self.with(move |state| Ok(state.standing.values().cloned().collect()))
+    }
+
+    fn audit(&self, entry: AuditEntry) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.with(move |state| {
+            if state.audit.len() == AUDIT {
+                state.audit.pop_front();
+            }
+            state.audit.push_back(entry);
+            Ok(())
+        })
+    }
+
+    fn audit_entries(&self, limit: usize) -> BoxFuture<'_, Result<Vec<AuditEntry>, StoreError>> {
+        self.with(move |state| Ok(state.audit.iter().rev().take(limit).cloned().collect()))
+    }
+
+    fn put_meta(&self, name: String, value: Vec<u8>) -> BoxFuture<'_, Result<(), RecordError>> {
+        self.with(move |state| {
+            own_name(&name)?;
+            state.meta.insert(name, value);
+            Ok(())
+        })
+    }
+
+    fn get_meta(&self, name: String) -> BoxFuture<'_, Result<Option<Vec<u8>>, StoreError>> {
+        self.with(move |state| Ok(state.meta.get(&name).cloned()))
+    }
+}
+
+fn group(entry: &LedgerEntry, closed: &LedgerClose, by: UsageBy) -> String {
+    match by {
+        UsageBy::Caller => entry.caller.clone(),
+        UsageBy::Model => entry.model.clone(),
+        UsageBy::UpstreamModel => entry.upstream_model.clone(),
+        UsageBy::Upstream => entry.account.upstream.to_string(),
+        UsageBy::Account => entry.account.to_string(),
+        UsageBy::Outcome => closed.outcome.clone(),
+    }
+}
+
+fn add(rows: &mut BTreeMap<String, UsageRow>, key: String, closed: &LedgerClose) {
+    let row = rows.entry(key.clone()).or_insert(UsageRow {
+        key,
+        attempts: 0,
+        exact_attempts: 0,
+        usage: turnkeep_base::Usage::default(),
+    });
+    row.attempts += 1;
+    row.exact_attempts += u64::from(closed.exact);
+    row.usage.input += closed.usage.input;
+    row.usage.cache_read += closed.usage.cache_read;
+    row.usage.cache_write += closed.usage.cache_write;
+    row.usage.output += closed.usage.output;
+    row.usage.reasoning += closed.usage.reasoning;
+}
+
+/// In the order of scope and model; of two for the same, the later end.
+fn latest(cooldowns: Vec<CooldownRecord>) -> Vec<CooldownRecord> {
+    let mut kept = BTreeMap::<(&'static str, Option<String>), CooldownRecord>::new();
+    for wait in cooldowns {
+        let place = kept.entry((wait.scope.name(), wait.model.clone())).or_insert_with(|| wait.clone());
+        if wait.until_ms > place.until_ms {
+            *place = wait;
+        }
+    }
+    kept.into_values().collect()
+}

@@ -1,0 +1,373 @@
+//! The embedded store: one SQLite file, one thread that writes, one connection that reads.
+
+use crate::account::{self, AccountRecord, NewAccount, OpenedSecret, SecretInput};
+use crate::checkpoint::Checkpointer;
+use crate::contract::{Store, own_name};
+use crate::error::{OpenError, RecordError, plain};
+use crate::key::{self, KeyRecord, KeySnapshot, NewKey, Pepper};
+use crate::migrate::{self, Own, store};
+use crate::record::{AuditEntry, LedgerEntry, StandingRecord, UsageBy, UsageRow};
+use crate::seal::{MasterKey, SealKey};
+use crate::writer::{Command, QUEUE, Task, Writer};
+use crate::{account_sql, file, key_sql, ledger_sql, standing_sql};
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use rusqlite::{Connection, OpenFlags};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use turnkeep_base::{AccountId, AttemptId, Secret};
+use turnkeep_engine::ports::{AttemptClosed, AttemptOpened, Ledger, StoreError, WallClock};
+
+/// How long a write waits for another process, such as the command line, that holds the database.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// Who opens the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The one gateway: holds the database against a second one, and closes what an earlier run left open.
+    Gateway,
+    /// The command line: may read and write beside a running gateway, and leaves its open entries alone.
+    Tool,
+}
+
+/// How to open a database.
+#[derive(Clone)]
+pub struct StoreOptions {
+    /// Who opens it.
+    pub role: Role,
+    /// Seals secrets; without one they are kept by reference only.
+    pub master_key: Option<MasterKey>,
+    /// The time written down.
+    pub clock: Arc<dyn WallClock>,
+}
+
+/// The store in a SQLite file. Dropping it without [`Store::shutdown`] still writes what was queued, if the process
+/// lives long enough.
+pub struct SqliteStore {
+    queue: mpsc::Sender<Command>,
+    reader: Arc<Mutex<Option<Connection>>>,
+    pepper: Pepper,
+    seal: Option<SealKey>,
+    clock: Arc<dyn WallClock>,
+    recovered: usize,
+    lost_closes: Arc<AtomicU64>,
+    lock: Mutex<Option<File>>,
+}
+
+impl SqliteStore {
+    /// Opens the database, or makes it, with its files readable by their owner alone; brings its schema up to date.
+    /// Blocks on the disk: call it before serving, or where blocking is allowed. Needs no runtime.
+    pub fn open(path: &Path, options: StoreOptions) -> Result<Self, OpenError> {
+        let fail = |error: rusqlite::Error| store(path, plain(&error));
+        let thread = |error: std::io::Error| store(path, StoreError(format!("no thread: {error}")));
+        file::prepare(path)?;
+        let lock = match options.role {
+            Role::Gateway => Some(file::take(path)?),
+            Role::Tool => None,
+        };
+        let mut conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
+        migrate::migrate(&mut conn, path)?;
+        // Only now: before the check the file may be another program's.
+        conn.pragma_update(None, "journal_mode", "WAL").map_err(fail)?;
+        // The checkpoint thread keeps the log short; this is the net under it, 64 MiB.
+        conn.pragma_update(None, "wal_autocheckpoint", 16_384).map_err(fail)?;
+        let Own { pepper, seal } = migrate::own(&mut conn, path, options.master_key.as_ref())?;
+        let recovered = match options.role {
+            Role::Gateway => ledger_sql::recover(&conn, options.clock.unix_ms()).map_err(fail)?,
+            Role::Tool => 0,
+        };
+        let reader = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fail)?;
+        let second = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
+        let checkpointer = Checkpointer::start(second).map_err(thread)?;
+        let (queue, commands) = mpsc::channel(QUEUE);
+        let lost_closes = Arc::new(AtomicU64::new(0));
+        let writer = Writer {
+            conn,
+            queue: commands,
+            checkpointer,
+            tidy: options.role == Role::Gateway,
+            lost_closes: lost_closes.clone(),
+            kept: VecDeque::new(),
+        };
+        std::thread::Builder::new().name("store-writer".into()).spawn(move || writer.run()).map_err(thread)?;
+        Ok(SqliteStore {
+            queue,
+            reader: Arc::new(Mutex::new(Some(reader))),
+            pepper,
+            seal,
+            clock: options.clock,
+            recovered,
+            lost_closes,
+            lock: Mutex::new(lock),
+        })
+    }
+
+    /// Ends of attempts that could never be written, since start. They are closed as interrupted by the next one.
+    pub fn lost_closes(&self) -> u64 {
+        self.lost_closes.load(Ordering::Relaxed)
+    }
+
+    async fn send(&self, command: Command) -> Result<(), StoreError> {
+        self.queue.send(command).await.map_err(|_| shut_down())
+    }
+
+    pub(crate) fn write<T, F>(&self, work: F) -> BoxFuture<'_, Result<T, RecordError>>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, RecordError> + Send + 'static,
+    {
+        Box::pin(async move {
+            let (reply, answer) = oneshot::channel();
+            self.send(Command::Job(Box::new(Task::new(work, reply)))).await?;
+            answer.await.map_err(|_| shut_down())?
+        })
+    }
+
+    fn read<T, F>(&self, work: F) -> BoxFuture<'_, Result<T, RecordError>>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, RecordError> + Send + 'static,
+    {
+        let reader = self.reader.clone();
+        Box::pin(async move {
+            let work = move || work(reader.lock().as_ref().ok_or_else(shut_down)?);
+            tokio::task::spawn_blocking(work)
+                .await
+                .map_err(|error| StoreError(format!("a read did not end: {error}")))?
+        })
+    }
+}
+
+fn shut_down() -> StoreError {
+    StoreError("the store is shut down".into())
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    let conn = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    conn.busy_timeout(BUSY)?;
+    conn.pragma_update(None, "synchronous", "NORMAL")?;
+    conn.pragma_update(None, "foreign_keys", true)?;
+    conn.pragma_update(None, "trusted_schema", false)?;
+    conn.set_prepared_statement_cache_capacity(64);
+    Ok(conn)
+}
+
+/// Takes the entry back if the future that opened it is dropped before it had its answer.
+struct Unanswered<'a> {
+    queue: &'a mpsc::Sender<Command>,
+    attempt: Option<AttemptId>,
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        if let Some(attempt) = self.attempt {
+            // With a full queue the writer still sees that nobody listens, unless it answered in this instant; then
+            // the entry is closed as interrupted at the next start.
+            let _ = self.queue.try_send(Command::Withdraw(attempt));
+        }
+    }
+}
+
+impl Ledger for SqliteStore {
+    fn open(&self, entry: AttemptOpened) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let attempt = entry.attempt;
+            let (reply, answer) = oneshot::channel();
+            self.send(Command::Open(Box::new(entry), reply)).await?;
+            let mut unanswered = Unanswered { queue: &self.queue, attempt: Some(attempt) };
+            let result = answer.await.unwrap_or_else(|_| Err(shut_down()));
+            unanswered.attempt = None;
+            result
+        })
+    }
+
+    fn close(&self, entry: AttemptClosed) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.send(Command::Close(entry)))
+    }
+}
+
+impl Store for SqliteStore {
+    fn flush(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        let flushed = self.write(|_| Ok(()));
+        Box::pin(async move { Ok(flushed.await?) })
+    }
+
+    fn health(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        let now = self.clock.unix_ms().to_be_bytes();
+        let written = self.write(move |conn| Ok(migrate::set_meta(conn, "store.health", &now)?));
+        Box::pin(async move { Ok(written.await?) })
+    }
+
+    fn shutdown(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let reader = self.reader.clone();
+            // A read that is running ends first; the log can only go when nobody reads.
+            let gone = tokio::task::spawn_blocking(move || drop(reader.lock().take())).await;
+            gone.map_err(|error| StoreError(format!("a read did not end: {error}")))?;
+            let (reply, answer) = oneshot::channel();
+            let result = match self.send(Command::Stop(reply)).await {
+                Ok(()) => answer.await.unwrap_or(Ok(())),
+                // It was shut down before.
+                Err(_) => Ok(()),
+            };
+            drop(self.lock.lock().take());
+            result
+        })
+    }
+
+    fn recovered(&self) -> usize {
+        self.recovered
+    }
+
+    fn ledger_open_count(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
+        let count = self.read(|conn| Ok(ledger_sql::open_count(conn)?));
+        Box::pin(async move { Ok(count.await?) })
+    }
+
+    fn ledger_entries(&self, limit: usize) -> BoxFuture<'_, Result<Vec<LedgerEntry>, StoreError>> {
+        let entries = self.read(move |conn| Ok(ledger_sql::newest(conn, limit)?));
+        Box::pin(async move { Ok(entries.await?) })
+    }
+
+    fn usage(&self, since_ms: u64, by: UsageBy) -> BoxFuture<'_, Result<Vec<UsageRow>, StoreError>> {
+        let rows = self.read(move |conn| Ok(ledger_sql::usage(conn, since_ms, by)?));
+        Box::pin(async move { Ok(rows.await?) })
+    }
+
+    fn create_key(&self, new: NewKey) -> BoxFuture<'_, Result<(KeyRecord, Secret), RecordError>> {
+        let (pepper, now) = (self.pepper, self.clock.unix_ms());
+        self.write(move |conn| {
+            let (record, secret) = key::make(&pepper, new, now)?;
+            key_sql::insert(conn, &record)?;
+            Ok((record, secret))
+        })
+    }
+
+    fn list_keys(&self) -> BoxFuture<'_, Result<Vec<KeyRecord>, StoreError>> {
+        let keys = self.read(key_sql::list);
+        Box::pin(async move { Ok(keys.await?) })
+    }
+
+    fn revoke_key(&self, name: String) -> BoxFuture<'_, Result<KeyRecord, RecordError>> {
+        let now = self.clock.unix_ms();
+        self.write(move |conn| {
+            let mut record = key_sql::expect(conn, &name)?;
+            if record.revoked_ms.is_none() {
+                record.revoked_ms = Some(now);
+                key_sql::put(conn, &record)?;
+            }
+            Ok(record)
+        })
+    }
+
+    fn rotate_key(&self, name: String, overlap: Duration) -> BoxFuture<'_, Result<(KeyRecord, Secret), RecordError>> {
+        let (pepper, now) = (self.pepper, self.clock.unix_ms());
+        self.write(move |conn| {
+            let (record, secret) = key::rotate(&pepper, key_sql::expect(conn, &name)?, overlap, now)?;
+            key_sql::put(conn, &record)?;
+            Ok((record, secret))
+        })
+    }
+
+    fn keys_snapshot(&self) -> BoxFuture<'_, Result<KeySnapshot, StoreError>> {
+        let pepper = self.pepper;
+        let keys = self.read(key_sql::list);
+        Box::pin(async move {
+            let mut keys = keys.await?;
+            keys.retain(|key| key.revoked_ms.is_none());
+            Ok(KeySnapshot { pepper, keys })
+        })
+    }
+
+    fn add_account(&self, new: NewAccount) -> BoxFuture<'_, Result<AccountRecord, RecordError>> {
+        let kept = account::admit(self.seal.as_ref(), new, self.clock.unix_ms());
+        Box::pin(async move {
+            let (record, secret) = kept?;
+            let written = record.clone();
+            self.write(move |conn| account_sql::insert(conn, &written, &secret)).await?;
+            Ok(record)
+        })
+    }
+
+    fn list_accounts(&self) -> BoxFuture<'_, Result<Vec<AccountRecord>, StoreError>> {
+        let accounts = self.read(account_sql::list);
+        Box::pin(async move { Ok(accounts.await?) })
+    }
+
+    fn set_account_enabled(&self, id: AccountId, enabled: bool) -> BoxFuture<'_, Result<AccountRecord, RecordError>> {
+        self.write(move |conn| {
+            let (mut record, secret) = account_sql::expect(conn, &id)?;
+            record.enabled = enabled;
+            account_sql::put(conn, &record, &secret)?;
+            Ok(record)
+        })
+    }
+
+    fn rotate_account_secret(
+        &self,
+        id: AccountId,
+        secret: SecretInput,
+    ) -> BoxFuture<'_, Result<AccountRecord, RecordError>> {
+        let kept = account::keep(self.seal.as_ref(), &id, secret);
+        Box::pin(async move {
+            let secret = kept?;
+            self.write(move |conn| {
+                let (record, _) = account_sql::expect(conn, &id)?;
+                let record = account::rotated(record, &secret);
+                account_sql::put(conn, &record, &secret)?;
+                Ok(record)
+            })
+            .await
+        })
+    }
+
+    fn open_secret(&self, id: AccountId) -> BoxFuture<'_, Result<OpenedSecret, RecordError>> {
+        let seal = self.seal.clone();
+        self.read(move |conn| {
+            let (_, secret) = account_sql::expect(conn, &id)?;
+            account::open(seal.as_ref(), &id, secret)
+        })
+    }
+
+    fn revision(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
+        let revision = self.read(|conn| Ok(migrate::revision(conn)?));
+        Box::pin(async move { Ok(revision.await?) })
+    }
+
+    fn save_standing(&self, rows: Vec<StandingRecord>) -> BoxFuture<'_, Result<(), StoreError>> {
+        let saved = self.write(move |conn| standing_sql::save(conn, &rows));
+        Box::pin(async move { Ok(saved.await?) })
+    }
+
+    fn load_standing(&self) -> BoxFuture<'_, Result<Vec<StandingRecord>, StoreError>> {
+        let rows = self.read(standing_sql::load);
+        Box::pin(async move { Ok(rows.await?) })
+    }
+
+    fn audit(&self, entry: AuditEntry) -> BoxFuture<'_, Result<(), StoreError>> {
+        let written = self.write(move |conn| standing_sql::audit(conn, &entry));
+        Box::pin(async move { Ok(written.await?) })
+    }
+
+    fn audit_entries(&self, limit: usize) -> BoxFuture<'_, Result<Vec<AuditEntry>, StoreError>> {
+        let entries = self.read(move |conn| standing_sql::audit_entries(conn, limit));
+        Box::pin(async move { Ok(entries.await?) })
+    }
+
+    fn put_meta(&self, name: String, value: Vec<u8>) -> BoxFuture<'_, Result<(), RecordError>> {
+        self.write(move |conn| {
+            own_name(&name)?;
+            Ok(migrate::set_meta(conn, &name, &value)?)
+        })
+    }
+
+    fn get_meta(&self, name: String) -> BoxFuture<'_, Result<Option<Vec<u8>>, StoreError>> {
+        let value = self.read(move |conn| Ok(migrate::meta(conn, &name)?));
+        Box::pin(async move { Ok(value.await?) })
+    }
+}
