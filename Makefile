@@ -14,7 +14,7 @@ test: ## set up, then format, lints, layers, Rust tests, docs and end-to-end tes
 
 bench: ## measure against nginx and a bare proxy, write docs/benchmarks.md
 	cargo build --release --locked -p turnkeep -p turnkeep-bench
-	cargo run --release --locked -p turnkeep-bench
+	$${CARGO_TARGET_DIR:-target}/release/turnkeep-bench run --gateway $${CARGO_TARGET_DIR:-target}/release/turnkeep
 
 lint: ## format check, clippy and the layer check
 	cargo fmt --all --check

