@@ -1,1 +1,26 @@
-//! placeholder
+//! The way out: drivers that carry a call to a provider's HTTP endpoint and its answer back.
+//!
+//! An [`Endpoint`] owns the connections to one base URL, apart for every account, and knows where its provider wants the
+//! credential. It names what went wrong (a fault with its phase and proof), once, where it saw it. It does not know what
+//! a body says, judge an account, replay a turn that may have been sent, or set any clock but the connect clock.
+
+#![forbid(unsafe_code)]
+
+mod answer;
+mod classify;
+mod connect;
+mod endpoint;
+mod inflate;
+mod kind;
+mod line;
+mod pool;
+mod proxy;
+mod request;
+mod socks;
+mod spec;
+mod target;
+mod tls;
+
+pub use endpoint::Endpoint;
+pub use kind::Kind;
+pub use spec::{EndpointError, EndpointSpec};

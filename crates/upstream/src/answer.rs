@@ -1,0 +1,112 @@
+//! From an HTTP response to the port's answer: the body chunk by chunk, decompressed, and the end of the lease.
+
+use crate::classify;
+use crate::inflate::{self, Inflate};
+use crate::pool::Lease;
+use bytes::Bytes;
+use futures_util::task::noop_waker_ref;
+use http::header::{self, HeaderMap};
+use http::{HeaderName, Response};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use turnkeep_base::{Evidence, Fault, FaultKind, Phase};
+use turnkeep_engine::ports::{Answer, AnswerBody};
+
+/// Headers that speak of the connection or of the body's coding, which end here.
+static STRIPPED: [HeaderName; 5] =
+    [header::CONTENT_ENCODING, header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::CONNECTION, header::TRAILER];
+
+/// Takes a response over. The lease goes with the body.
+pub(crate) fn answer(response: Response<Incoming>, lease: Lease) -> Result<Answer, Fault> {
+    let (parts, incoming) = response.into_parts();
+    let mut headers = parts.headers;
+    let inflate = coding(&headers)?;
+    for name in &STRIPPED {
+        headers.remove(name);
+    }
+    let body = Body { incoming, lease: Some(lease), inflate };
+    Ok(Answer { status: parts.status, headers, body: Box::new(body) })
+}
+
+fn coding(headers: &HeaderMap) -> Result<Option<Inflate>, Fault> {
+    let mut found = None;
+    for value in headers.get_all(header::CONTENT_ENCODING) {
+        let name = String::from_utf8_lossy(value.as_bytes());
+        match (Inflate::named(name.trim()), &found) {
+            (Ok(None), _) => {}
+            (Ok(inflate), None) => found = inflate,
+            (Ok(_), Some(_)) | (Err(inflate::Unknown), _) => {
+                let text = format!("a content-encoding that was not offered: {name:?}");
+                return Err(Fault::new(FaultKind::MalformedResponse, Phase::Answered, Evidence::text(text)));
+            }
+        }
+    }
+    Ok(found)
+}
+
+struct Body {
+    incoming: Incoming,
+    /// Present until the body ended.
+    lease: Option<Lease>,
+    inflate: Option<Inflate>,
+}
+
+impl Body {
+    fn fail(&mut self, kind: FaultKind, text: String) -> Poll<Option<Result<Bytes, Fault>>> {
+        self.lease = None;
+        Poll::Ready(Some(Err(Fault::new(kind, Phase::Answered, Evidence::text(text)))))
+    }
+}
+
+impl AnswerBody for Body {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Fault>>> {
+        while self.lease.is_some() {
+            match ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
+                Some(Ok(frame)) => {
+                    // Trailers say nothing that these protocols use.
+                    let Ok(data) = frame.into_data() else { continue };
+                    let data = match &mut self.inflate {
+                        None => data,
+                        Some(inflate) => match inflate.feed(&data) {
+                            Ok(data) => data,
+                            Err(error) => return self.fail(FaultKind::MalformedResponse, error),
+                        },
+                    };
+                    if !data.is_empty() {
+                        return Poll::Ready(Some(Ok(data)));
+                    }
+                }
+                Some(Err(error)) => {
+                    let lease = self.lease.take();
+                    let blank = Default::default();
+                    let line = lease.as_ref().and_then(Lease::line).unwrap_or(&blank);
+                    return Poll::Ready(Some(Err(classify::reading(&error, line))));
+                }
+                None => {
+                    if let Some(lease) = self.lease.take() {
+                        lease.finish();
+                    }
+                    if let Some(Err(error)) = self.inflate.as_mut().map(Inflate::finish) {
+                        return self.fail(FaultKind::StreamTruncated, error);
+                    }
+                }
+            }
+        }
+        Poll::Ready(None)
+    }
+}
+
+impl Drop for Body {
+    /// A reader that stopped at the protocol's own end has left the transport's end unread. If that is all there was,
+    /// the connection is as good as read to the end.
+    fn drop(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            let mut cx = Context::from_waker(noop_waker_ref());
+            if let Poll::Ready(None) = Pin::new(&mut self.incoming).poll_frame(&mut cx) {
+                lease.finish();
+            }
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Real sockets: servers written byte by byte against the driver.
+
+#![allow(missing_docs)]
+
+mod peer;
+mod pooling;
