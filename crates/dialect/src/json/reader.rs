@@ -428,12 +428,14 @@ impl<'a> Reader<'a> {
         let mut at = self.at + 1;
         let mut escaped = false;
         loop {
-            // Eight bytes at a time while none of them is a quote, a backslash or a control character.
+            // Eight bytes at a time to the next quote, backslash or control character.
             while let Some(eight) = bytes.get(at..at + 8) {
                 let word = u64::from_le_bytes([
                     eight[0], eight[1], eight[2], eight[3], eight[4], eight[5], eight[6], eight[7],
                 ]);
-                if has_special(word) {
+                let special = specials(word);
+                if special != 0 {
+                    at += special.trailing_zeros() as usize / 8;
                     break;
                 }
                 at += 8;
@@ -479,14 +481,15 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn has_special(word: u64) -> bool {
+/// The high bit of the first byte, from the low end, that ends a run of plain text; bits above that one may be wrong.
+fn specials(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
     let has_zero = |x: u64| x.wrapping_sub(ONES) & !x & HIGHS;
     let quote = has_zero(word ^ (ONES * b'"' as u64));
     let backslash = has_zero(word ^ (ONES * b'\\' as u64));
     let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
-    (quote | backslash | control) != 0
+    quote | backslash | control
 }
 
 fn hex4(bytes: &[u8], at: usize) -> Option<u32> {
