@@ -176,20 +176,20 @@ url = "sqlite:{folder}/{name}.db"
 
 [[keys]]
 name = "e2e"
-secret = {{ env = "TURNKEEP_E2E_KEY" }}
+secret = {{ env = "E2E_CALLER_KEY" }}
 scopes = ["chat"]
 """
         for upstream in upstreams:
             text += f'\n[[upstreams]]\nname = "{upstream["name"]}"\nkind = "{upstream["kind"]}"\n'
             text += f'base_url = "{upstream["base_url"]}"\n{upstream.get("more", "")}\n'
             for account in upstream.get("accounts", ["only"]):
-                text += f'[[upstreams.accounts]]\nname = "{account}"\nsecret = {{ env = "UPSTREAM_E2E_KEY" }}\n'
+                text += f'[[upstreams.accounts]]\nname = "{account}"\nsecret = {{ env = "E2E_UPSTREAM_KEY" }}\n'
         for model in models:
             routes = ", ".join(f'{{ upstream = "{up}", model = "{target}" }}' for up, target in model["routes"])
             text += f'\n[[models]]\nname = "{model["name"]}"\nroutes = [{routes}]\n'
         config = folder / f"{name}.toml"
         config.write_text(text)
-        env = environment(TURNKEEP_E2E_KEY=self.KEY, UPSTREAM_E2E_KEY="upstream-e2e-key-0123456789", **more)
+        env = environment(E2E_CALLER_KEY=self.KEY, E2E_UPSTREAM_KEY="upstream-e2e-key-0123456789", **more)
         super().__init__(name, [BINARY, "serve", "--config", config], folder, env=env)
         until(self.ready, f"GET /readyz answers 200\n{self.log}")
 

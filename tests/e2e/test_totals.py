@@ -29,6 +29,7 @@ def totals(tmp_path, *logs):
         ("590 passed in 65.20s (0:01:05)\n", ("590 passed, 0 failed", 0)),
         ("3 passed, 2 errors in 1.20s\n", ("3 passed, 2 failed", 1)),
     ],
+    ids=["nextest", "nextest-timeouts", "nextest-cut-short", "cargo-test", "pytest", "pytest-quiet", "pytest-errors"],
 )
 def test_each_runners_closing_line_is_counted(tmp_path, log, said):
     assert totals(tmp_path, f"chatter\n{log}") == said
