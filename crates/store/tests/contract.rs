@@ -1,4 +1,5 @@
 //! The contract of a store, on every store.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code outside of #[test] functions")]
 
 mod support;
 
@@ -14,19 +15,17 @@ use turnkeep_store::{
 
 /// Runs a test on the store in memory and on the one in a file.
 macro_rules! on_every_store {
-    ($($(#[$attribute:meta])* async fn $name:ident($store:ident) $body:block)*) => {
+    ($(async fn $name:ident($store:ident) $body:block)*) => {
         $(mod $name {
             use super::*;
 
             async fn body($store: Arc<dyn Store>) $body
 
-            $(#[$attribute])*
             #[tokio::test]
             async fn in_memory() {
                 body(support::memory()).await;
             }
 
-            $(#[$attribute])*
             #[tokio::test]
             async fn in_a_file() {
                 let folder = tempfile::tempdir().unwrap();
@@ -79,9 +78,8 @@ on_every_store! {
         assert_eq!(store.ledger_entries(10).await.unwrap().len(), 2);
     }
 
-    #[expect(clippy::let_underscore_future, reason = "dropping it unpolled is the case")]
     async fn an_open_that_was_never_polled_writes_nothing(store) {
-        let _ = store.open(opened(turn_at(1_000, 1), 1));
+        drop(store.open(opened(turn_at(1_000, 1), 1)));
         store.flush().await.unwrap();
         assert_eq!(store.ledger_open_count().await.unwrap(), 0);
     }
@@ -127,7 +125,6 @@ on_every_store! {
         assert!(end.usage.output >= u64::MAX / 2 - 10 && end.usage.input == u64::MAX / 10);
     }
 
-    #[allow(clippy::needless_collect, reason = "all tasks start before the first is awaited")]
     async fn many_tasks_open_and_close_at_once_and_each_entry_ends_once(store) {
         let tasks: Vec<_> = (0..64u128).map(|task| {
             let store = store.clone();

@@ -1,4 +1,5 @@
 //! A gateway killed at any point loses no entry that was acknowledged. This binary runs itself as the victim.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code outside of #[test] functions")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! What only the store in a file can promise: its files, its schema, who may open it and what it gives away.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code outside of #[test] functions")]
 
 mod support;
 
@@ -240,12 +241,9 @@ async fn an_entry_whose_open_nobody_waited_for_is_taken_back() {
     let mut acknowledged = 0;
     for turn in 0..300 {
         // One poll, then dropped; now and then the writer is quick enough to have answered.
-        match store.open(opened(turn_at(1, turn), 1)).now_or_never() {
-            Some(result) => {
-                result.unwrap();
-                acknowledged += 1;
-            }
-            None => {}
+        if let Some(result) = store.open(opened(turn_at(1, turn), 1)).now_or_never() {
+            result.unwrap();
+            acknowledged += 1;
         }
     }
     store.flush().await.unwrap();
