@@ -46,7 +46,7 @@ pub(crate) fn body(
             return Err(Refused::bad(format!("{field}: Extra inputs are not permitted")));
         }
     }
-    thinking(body)?;
+    thinking(headers, body)?;
     tools(body)?;
     blocks_have_text(&body["system"], "system")?;
     let Some(messages) = body["messages"].as_array() else { return Err(Refused::bad("messages: Field required")) };
@@ -64,7 +64,7 @@ pub(crate) fn body(
     Ok(())
 }
 
-fn thinking(body: &Value) -> Result<(), Refused> {
+fn thinking(headers: &HeaderMap, body: &Value) -> Result<(), Refused> {
     if body["thinking"]["type"] != "enabled" {
         return Ok(());
     }
@@ -73,7 +73,11 @@ fn thinking(body: &Value) -> Result<(), Refused> {
         let text = "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024";
         return Err(Refused::bad(text));
     };
-    if body["max_tokens"].as_u64().is_some_and(|most| most <= budget) {
+    // With interleaved thinking the budget is for all the blocks of a turn, and may exceed one reply's tokens.
+    let betas = headers.get_all("anthropic-beta").iter().filter_map(|value| value.to_str().ok());
+    let interleaved =
+        betas.flat_map(|value| value.split(',')).any(|beta| beta.trim().starts_with("interleaved-thinking"));
+    if !interleaved && body["max_tokens"].as_u64().is_some_and(|most| most <= budget) {
         return Err(Refused::bad("`max_tokens` must be greater than `thinking.budget_tokens`."));
     }
     Ok(())

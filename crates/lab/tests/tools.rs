@@ -218,3 +218,15 @@ async fn chat_refuses_tool_messages_out_of_place() {
     refused(&mut peer, chat(&json!({"model": "lab-1"})), "'messages'").await;
     refused(&mut peer, chat(&with(&hello(), &json!({"stream_options": {}}))), "only allowed when 'stream'").await;
 }
+
+#[tokio::test]
+async fn a_thinking_budget_may_reach_the_token_limit_only_when_thinking_interleaves() {
+    let lab = lab([]).await;
+    let mut peer = h1(lab.addr()).await;
+    let thinking = json!({"type": "enabled", "budget_tokens": 2000});
+    let ask = with(&hello_messages(), &json!({"max_tokens": 2000, "thinking": thinking}));
+    refused(&mut peer, messages(&ask), "`max_tokens` must be greater").await;
+    let mut interleaved = messages(&ask);
+    interleaved.headers_mut().insert("anthropic-beta", "a-beta, interleaved-thinking-2025-05-14".parse().unwrap());
+    assert_eq!(peer.get(interleaved).await.status, 200);
+}
