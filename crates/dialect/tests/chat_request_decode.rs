@@ -1,5 +1,7 @@
 //! A Chat request as a canonical turn.
 
+#![allow(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
+
 use turnkeep_dialect::chat::request::decode;
 use turnkeep_dialect::turn::{At, Body, Image, Output, Part, Role, Thinking, ToolChoice, ToolKind};
 

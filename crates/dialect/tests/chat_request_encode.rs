@@ -1,5 +1,7 @@
 //! A canonical turn as a Chat request.
 
+#![allow(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
+
 use serde_json::{Value, json};
 use turnkeep_dialect::chat::request::decode;
 use turnkeep_dialect::chat::request_encode::encode;

@@ -1,5 +1,7 @@
 //! A Chat request as it is read on every turn: what is refused, by which path, and which bytes change on the way.
 
+#![allow(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
+
 use bytes::Bytes;
 use proptest::prelude::*;
 use turnkeep_base::Dialect;

@@ -1,5 +1,7 @@
 //! A Chat upstream's stream as canonical events, and canonical events as a Chat stream.
 
+#![allow(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
+
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::Value;

@@ -1,6 +1,8 @@
 //! A Chat answer on its way to a Chat client: the bytes stay, the facts are read, and an answer is complete only when its
 //! own words say so.
 
+#![allow(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
+
 use bytes::Bytes;
 use proptest::prelude::*;
 use turnkeep_base::{Dialect, FaultKind, Usage};

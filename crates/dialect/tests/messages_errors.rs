@@ -1,5 +1,7 @@
 //! Errors both ways, models and token counts: what a Messages client is told, and what an Anthropic-style error means.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
+
 use serde_json::{Value, json};
 use std::time::Duration;
 use turnkeep_base::FaultKind::{self, *};

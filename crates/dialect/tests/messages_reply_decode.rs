@@ -1,5 +1,7 @@
 //! An upstream's Messages answer as canonical events, from well-behaved servers and from others.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
+
 use bytes::Bytes;
 use proptest::prelude::*;
 use turnkeep_base::{Dialect, FaultKind, Usage};

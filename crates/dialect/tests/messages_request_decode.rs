@@ -1,5 +1,7 @@
 //! A Messages request as a canonical turn.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
+
 use turnkeep_dialect::messages::request::decode;
 use turnkeep_dialect::turn::{At, Body, Image, Output, Part, Role, Thinking, ToolChoice, ToolKind};
 

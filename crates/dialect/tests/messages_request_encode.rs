@@ -1,5 +1,7 @@
 //! A canonical turn as a Messages request: the goldens are what Anthropic's API takes.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use turnkeep_dialect::json::Invalid;

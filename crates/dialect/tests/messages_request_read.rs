@@ -1,5 +1,7 @@
 //! The one-pass check of a Messages request: what passes, what does not, and how an error names its place.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
+
 use bytes::Bytes;
 use turnkeep_dialect::json::Invalid;
 use turnkeep_dialect::messages::request;

@@ -1,5 +1,7 @@
 //! A Messages answer that passes unchanged: the tap's classes, facts and end.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
+
 use bytes::Bytes;
 use proptest::prelude::*;
 use turnkeep_base::{Dialect, FaultKind, Usage};

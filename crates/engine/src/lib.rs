@@ -1,11 +1,22 @@
 //! The turn machine, its one drive loop, and the ports to the world.
+//!
+//! A turn runs in a task of its own, from admission to its closings; the client's leaving is an event to it, never a
+//! future dropped in the middle of a settlement. Nothing here knows hyper, TLS, axum or a store.
 
 #![forbid(unsafe_code)]
 
 pub mod admission;
+mod answer;
+mod call;
+mod closing;
+mod drive;
+pub mod ending;
+pub mod engine;
 pub mod machine;
 pub mod pipe;
 pub mod ports;
 pub mod route;
 pub mod tally;
 pub mod timers;
+
+pub use engine::{Engine, TurnInput};

@@ -1,1 +1,22 @@
-//! placeholder
+//! The gateway's face: its own accept loop, the routes of the dialects, caller authentication, and what operators and
+//! probes read. It gets the engine and its ports; it knows no store, no driver and no configuration file.
+
+#![forbid(unsafe_code)]
+
+mod accept;
+pub mod callers;
+pub mod catalog;
+mod dialects;
+mod headers;
+mod metrics;
+mod operator;
+mod read_body;
+mod reply_body;
+mod respond;
+mod service;
+mod tls;
+mod turns;
+
+pub use accept::{Bound, Listener, ServeError, serve};
+pub use service::{Gateway, GatewayParts, Health, Limits};
+pub use tls::{TlsError, tls_config};

@@ -1,8 +1,10 @@
 //! The command line: what can be typed. What it does is in [`crate::commands`].
 
+use crate::config::Scope;
 use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Turnkeep, a self-hosted gateway for language models.
 #[derive(Debug, Parser)]
@@ -93,8 +95,8 @@ pub enum KeysCommand {
     List(ListArgs),
     /// End a key; it can no longer be used
     Revoke(NameArgs),
-    /// Give a key a new secret and print it; the old one ends at once
-    Rotate(NameArgs),
+    /// Give a key a new secret and print it
+    Rotate(KeyRotateArgs),
 }
 
 /// `keys create`.
@@ -103,8 +105,8 @@ pub struct KeyCreateArgs {
     /// The key's name, unlike any other's
     pub name: String,
     /// What it opens: chat, metrics, viewer or admin; several allowed
-    #[arg(long = "scope", value_name = "SCOPE", default_value = "chat", value_delimiter = ',')]
-    pub scopes: Vec<String>,
+    #[arg(long = "scope", value_name = "SCOPE", default_value = "chat", value_delimiter = ',', value_parser = scope)]
+    pub scopes: Vec<Scope>,
     /// Patterns of the models it may use; several allowed
     #[arg(long = "model", value_name = "PATTERN", default_value = "*", value_delimiter = ',')]
     pub models: Vec<String>,
@@ -135,6 +137,25 @@ pub struct NameArgs {
     /// Which store.
     #[command(flatten)]
     pub file: ConfigFile,
+}
+
+/// `keys rotate`.
+#[derive(Debug, Args)]
+pub struct KeyRotateArgs {
+    /// Which one.
+    #[command(flatten)]
+    pub key: NameArgs,
+    /// How long the old secret is still accepted, as in 10m; it ends at once unless given
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub overlap: Option<Duration>,
+}
+
+fn scope(text: &str) -> Result<Scope, String> {
+    Scope::from_name(text).ok_or_else(|| "it is one of chat, metrics, viewer and admin".into())
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    crate::config::parse_duration(text).ok_or_else(|| "write a whole number and ms, s, m, h or d, as in 10m".into())
 }
 
 /// `accounts …`.

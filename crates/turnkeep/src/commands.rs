@@ -1,9 +1,14 @@
 //! What the commands do, apart from the two that run a gateway. Each writes its results to the `out` it is given and
 //! tells a failure by a [`Failure`], so that the binary alone prints and exits.
 
+pub mod accounts;
+pub mod check;
 pub mod explain;
 pub mod init;
+pub mod keys;
 pub mod lab;
+mod open_store;
+mod table;
 
 use crate::config::ConfigErrors;
 use std::fmt;

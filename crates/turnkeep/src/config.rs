@@ -38,7 +38,8 @@ pub use server::{DEFAULT_PORT, Server, Tls};
 pub use startup::{KeyRule, startup_rule};
 pub use store::{Store, StoreUrl};
 pub use telemetry::{LogFormat, Telemetry};
-pub use units::{show_duration, show_size};
+pub(crate) use text::nearest;
+pub use units::{duration as parse_duration, show_duration, show_size};
 pub use upstream::{Account, DEFAULT_MAX_IN_FLIGHT, Kind, Timeouts, Upstream};
 
 use document::Origin;

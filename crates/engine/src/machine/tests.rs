@@ -298,7 +298,7 @@ fn whatever_happens_in_whatever_order_a_turn_closes_exactly_once_and_so_does_eac
         assert_eq!(closed + open, dispatched, "{path:?}");
         assert_eq!(turns, usize::from(run.machine.ended()), "{path:?}");
         *seen += 1;
-        if path.len() < 9 {
+        if path.len() < 14 {
             for &which in possible(run.machine.stage) {
                 path.push(which);
                 walk(path, seen);
@@ -308,5 +308,5 @@ fn whatever_happens_in_whatever_order_a_turn_closes_exactly_once_and_so_does_eac
     }
     let mut seen = 0;
     walk(&mut Vec::new(), &mut seen);
-    assert!(seen > 1_000, "{seen}");
+    assert!(seen > 400, "{seen}");
 }

@@ -51,8 +51,9 @@ fn apply_one(root: &mut Node, name: &str, value: OsString) -> Result<(), ConfigE
     if matches!(at.value, Value::List(_)) {
         return Err(place.error(&key, format!("addresses a whole entry; name one of its keys: {name}__KEY")));
     }
+    let kind = at.value.kind();
     let Value::Table(entries) = &mut at.value else {
-        return Err(place.error(&key, "addresses a key of something that is not a table".into()));
+        return Err(place.error(&key, format!("addresses something below {kind}, which has nothing below")));
     };
     match entries.iter_mut().find(|entry| entry.key == *last) {
         Some(entry) => std::mem::swap(&mut entry.node, &mut value),

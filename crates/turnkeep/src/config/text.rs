@@ -1,7 +1,7 @@
 //! The words of messages: the nearest known word, and lists of words.
 
 /// The known word that was probably meant, if any is near.
-pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let folded = word.to_lowercase().replace('-', "_");
     let distance = |other: &str| strsim::damerau_levenshtein(&folded, &other.to_lowercase().replace('-', "_"));
     let allowed = (word.chars().count() / 3).max(1);

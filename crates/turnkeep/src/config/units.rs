@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Whole numbers of `ms`, `s`, `m`, `h` or `d`.
-pub(super) fn duration(text: &str) -> Option<Duration> {
+pub fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = split(text)?;
     let unit_ms = match unit {
         "ms" => 1,
@@ -17,7 +17,7 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
 }
 
 /// Whole numbers of `B`, `KiB`, `MiB`, `GiB` (powers of 1024) or `kB`, `KB`, `MB`, `GB` (powers of 1000).
-pub(super) fn size(text: &str) -> Option<u64> {
+pub fn size(text: &str) -> Option<u64> {
     let (number, unit) = split(text)?;
     let unit_bytes: u64 = match unit {
         "B" => 1,

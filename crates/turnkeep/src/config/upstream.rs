@@ -127,9 +127,11 @@ pub(super) fn read(item: Item<'_>, plain: bool, names: &mut Names) -> Option<Ups
 
 fn read_base_url(item: &Item<'_>, kind: Option<Kind>) -> Option<String> {
     let text = item.filled_text()?.trim_end_matches('/');
-    let Ok(uri) = text.parse::<http::Uri>() else { return item.fail(format!("{text:?} is not a URL")) };
-    let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
-        return item.fail(format!("{text:?} is not a whole URL; it starts with https:// or http://"));
+    let uri = text.parse::<http::Uri>().ok();
+    let parts = uri.as_ref().and_then(|uri| Some((uri, uri.scheme_str()?, uri.authority()?)));
+    let Some((uri, scheme, authority)) = parts else {
+        // The text may hold a password, so it is not repeated.
+        return item.fail("is not a whole URL; it starts with https:// or http:// and a host");
     };
     if authority.as_str().contains('@') {
         return item.fail("must not hold a user or password; the account's secret is the credential");

@@ -2,5 +2,9 @@
 
 #![allow(missing_docs)]
 
+mod coding;
+mod faults;
 mod peer;
 mod pooling;
+mod proxies;
+mod tls;

@@ -138,7 +138,7 @@ async fn a_call_is_never_sent_a_third_time() {
     // Whichever of the two was taken.
     let [a, b] = &mut streams;
     tokio::select! { _ = peer::request(a) => {}, _ = peer::request(b) => {} }
-    streams.map(drop);
+    drop(streams);
     let (mut fresh, _) = listener.accept().await.unwrap();
     peer::request(&mut fresh).await;
     drop(fresh);

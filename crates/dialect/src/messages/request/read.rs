@@ -4,7 +4,6 @@
 use crate::json::{Invalid, Kind, Reader, Span};
 use crate::request::{ClientRequest, Operation, Spans};
 use bytes::Bytes;
-use std::borrow::Cow;
 use turnkeep_base::Dialect;
 
 /// Checks a request body and notes what the gateway needs of it. A duplicate of a key that the gateway reads is an
@@ -247,7 +246,7 @@ fn item(r: &mut Reader<'_>, index: usize, odd: &mut Option<usize>) -> Result<(),
     Ok(())
 }
 
-fn check(r: &Reader<'_>, kind: &Cow<'_, str>, shape: &Shape) -> Result<(), Invalid> {
+fn check(r: &Reader<'_>, kind: &str, shape: &Shape) -> Result<(), Invalid> {
     let need = |name: &str, found: Option<Kind>, wanted: Kind| match found {
         Some(found) if found == wanted => Ok(()),
         Some(_) => Err(Invalid {
@@ -257,7 +256,7 @@ fn check(r: &Reader<'_>, kind: &Cow<'_, str>, shape: &Shape) -> Result<(), Inval
         }),
         None => Err(missing_here(r, name)),
     };
-    match &**kind {
+    match kind {
         "text" => need("text", shape.text, Kind::String),
         "image" => need("source", shape.source, Kind::Object),
         "tool_use" => {

@@ -1,0 +1,209 @@
+//! One attempt's answer being read: the codec, what it holds back, and the upstream's error when that is what comes.
+
+use crate::drive::UpstreamError;
+use crate::ports::{Answer, AnswerBody};
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, StatusCode, header};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use turnkeep_base::limit::{MAX_ERROR_BODY, MAX_EVENT};
+use turnkeep_base::{Evidence, Fault, FaultKind, Phase};
+use turnkeep_dialect::classify;
+use turnkeep_dialect::event::Class;
+use turnkeep_dialect::reply::{Facts, Piece, Progress, ReplyFault, ReplyOptions, StreamCodec};
+use turnkeep_dialect::request::{ClientRequest, Operation};
+use turnkeep_dialect::{messages, reply};
+
+/// What one read brought.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Read {
+    /// Something the model made.
+    pub content: bool,
+    /// How far the answer has come.
+    pub progress: Progress,
+}
+
+enum Way {
+    Stream(Box<StreamCodec>),
+    Plain { whole: BytesMut, facts: Facts },
+    /// An error reply, or a body that is not what was asked for: read to its bound and classified.
+    Error { status: StatusCode, whole: BytesMut, wait: Option<Duration> },
+}
+
+/// An answer being read.
+pub(crate) struct Answering {
+    body: Option<Box<dyn AnswerBody>>,
+    way: Way,
+    options: ReplyOptions,
+    operation: Operation,
+    pieces: Vec<Piece>,
+    held: Vec<Bytes>,
+    terminal: Vec<Bytes>,
+    error: Option<UpstreamError>,
+}
+
+impl Answering {
+    pub(crate) fn new(answer: Answer, request: &ClientRequest, options: ReplyOptions) -> Self {
+        let is = |kind: &str| {
+            let value = answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+            value.is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with(kind))
+        };
+        // A stream that is answered as plain JSON or a page is read whole: it is an error, or not the protocol.
+        let not_a_stream = request.stream && (is("application/json") || is("text/html"));
+        let way = if !answer.status.is_success() || not_a_stream {
+            Way::Error { status: answer.status, whole: BytesMut::new(), wait: declared_wait(&answer.headers) }
+        } else if request.stream {
+            Way::Stream(Box::new(StreamCodec::new(&options)))
+        } else {
+            Way::Plain { whole: BytesMut::new(), facts: Facts::default() }
+        };
+        Answering {
+            body: Some(answer.body),
+            way,
+            options,
+            operation: request.operation,
+            pieces: Vec::new(),
+            held: Vec::new(),
+            terminal: Vec::new(),
+            error: None,
+        }
+    }
+
+    pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Fault>>> {
+        match &mut self.body {
+            Some(body) => body.poll_chunk(cx),
+            None => Poll::Ready(None),
+        }
+    }
+
+    pub(crate) fn feed(&mut self, chunk: Bytes) -> Result<Read, Fault> {
+        match &mut self.way {
+            Way::Stream(codec) => {
+                let outcome = codec.feed(chunk, &mut self.pieces);
+                let progress = codec.progress();
+                self.sort(outcome, progress)
+            }
+            Way::Plain { whole, .. } => {
+                if whole.len() + chunk.len() > MAX_EVENT {
+                    let what = format!("a plain answer of more than {MAX_EVENT} bytes");
+                    return Err(Fault::new(FaultKind::MalformedResponse, Phase::Answered, Evidence::text(what)));
+                }
+                whole.extend_from_slice(&chunk);
+                Ok(Read { content: false, progress: Progress::Open })
+            }
+            Way::Error { whole, .. } => {
+                let room = MAX_ERROR_BODY.saturating_sub(whole.len());
+                whole.extend_from_slice(&chunk[..chunk.len().min(room)]);
+                if room <= chunk.len() { self.classify() } else { Ok(Read { content: false, progress: Progress::Open }) }
+            }
+        }
+    }
+
+    /// The body is at its end.
+    pub(crate) fn finish(&mut self) -> Result<Read, Fault> {
+        self.body = None;
+        match &mut self.way {
+            Way::Stream(codec) => {
+                let outcome = codec.finish(&mut self.pieces);
+                let progress = codec.progress();
+                self.sort(outcome, progress)
+            }
+            Way::Plain { whole, facts } => {
+                let whole = std::mem::take(whole).freeze();
+                let outcome = match self.operation {
+                    Operation::Generate => reply::plain(&self.options, whole),
+                    Operation::CountTokens => match messages::count::count_reply(&whole) {
+                        Some(_) => Ok((whole, Facts::default())),
+                        None => Err(ReplyFault::malformed("the answer to count_tokens has no input_tokens")),
+                    },
+                };
+                let (bytes, read) = outcome.map_err(answered)?;
+                *facts = read;
+                self.terminal.push(bytes);
+                Ok(Read { content: true, progress: Progress::Done })
+            }
+            Way::Error { .. } => self.classify(),
+        }
+    }
+
+    /// The wait for usage is over.
+    pub(crate) fn settle(&mut self) -> Result<Read, Fault> {
+        match &mut self.way {
+            Way::Stream(codec) => {
+                let outcome = codec.settle(&mut self.pieces);
+                let progress = codec.progress();
+                self.sort(outcome, progress)
+            }
+            Way::Plain { .. } | Way::Error { .. } => Ok(Read { content: false, progress: Progress::Open }),
+        }
+    }
+
+    /// Keeps the pieces where their class puts them. What came before a fault in the same bytes is kept, too.
+    fn sort(&mut self, outcome: Result<(), ReplyFault>, progress: Progress) -> Result<Read, Fault> {
+        let mut content = false;
+        for piece in self.pieces.drain(..) {
+            content |= piece.class == Class::Answer;
+            if piece.class == Class::Terminal || !self.terminal.is_empty() {
+                self.terminal.push(piece.bytes);
+            } else {
+                self.held.push(piece.bytes);
+            }
+        }
+        outcome.map_err(answered)?;
+        Ok(Read { content, progress })
+    }
+
+    fn classify(&mut self) -> Result<Read, Fault> {
+        let Way::Error { status, whole, wait } = &mut self.way else {
+            return Ok(Read { content: false, progress: Progress::Open });
+        };
+        let body = std::mem::take(whole).freeze();
+        let status = *status;
+        let mut classified = classify::reply(self.options.upstream, status.as_u16(), &body);
+        if status.is_success() && classified.evidence.code.is_none() {
+            classified.kind = FaultKind::MalformedResponse;
+        }
+        let fault = Fault::new(classified.kind, Phase::Answered, classified.evidence.clone()).wait(*wait);
+        self.error = Some(UpstreamError { status, body, dialect: self.options.upstream, classified });
+        Err(fault)
+    }
+
+    pub(crate) fn facts(&self) -> &Facts {
+        static NONE: std::sync::LazyLock<Facts> = std::sync::LazyLock::new(Facts::default);
+        match &self.way {
+            Way::Stream(codec) => codec.facts(),
+            Way::Plain { facts, .. } => facts,
+            Way::Error { .. } => &NONE,
+        }
+    }
+
+    pub(crate) fn take_held(&mut self) -> Vec<Bytes> {
+        std::mem::take(&mut self.held)
+    }
+
+    pub(crate) fn take_terminal(&mut self) -> Vec<Bytes> {
+        std::mem::take(&mut self.terminal)
+    }
+
+    pub(crate) fn take_error(&mut self) -> Option<UpstreamError> {
+        self.error.take()
+    }
+
+    /// Drops the exchange: the connection is closed, or the stream reset.
+    pub(crate) fn cancel(&mut self) {
+        self.body = None;
+        self.held.clear();
+        self.terminal.clear();
+    }
+}
+
+fn answered(fault: ReplyFault) -> Fault {
+    Fault::new(fault.kind, Phase::Answered, fault.evidence)
+}
+
+/// The wait that a reply declares: `retry-after-ms`, else `retry-after` in seconds. Dates are left to a later version.
+fn declared_wait(headers: &HeaderMap) -> Option<Duration> {
+    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
+    let seconds = number("retry-after-ms").map(|ms| ms / 1000.0).or_else(|| number("retry-after"))?;
+    (seconds.is_finite() && seconds >= 0.0).then(|| Duration::from_secs_f64(seconds.min(30.0 * 86_400.0)))
+}

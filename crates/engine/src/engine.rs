@@ -1,0 +1,124 @@
+//! The engine as its owner sees it: start a turn, stop, and what it shares with the views of the operator.
+
+use crate::admission::Admission;
+use crate::drive::Drive;
+use crate::pipe::{ReplyReader, reply_pipe};
+use crate::ports::{Ledger, Random, WallClock};
+use crate::route::Route;
+use crate::tally::Tally;
+use futures_util::FutureExt;
+use http::HeaderMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use turnkeep_base::TurnId;
+use turnkeep_dialect::request::ClientRequest;
+
+/// A turn that has been authenticated, read and resolved.
+#[derive(Debug)]
+pub struct TurnInput {
+    /// Its id.
+    pub id: TurnId,
+    /// The caller's key, by name.
+    pub caller: Arc<str>,
+    /// The request.
+    pub request: ClientRequest,
+    /// The configured model's name, for metrics: `*` where names pass through.
+    pub model_label: Arc<str>,
+    /// Where it may go, in order.
+    pub routes: Arc<[Route]>,
+    /// The client's headers that may cross to a same-dialect upstream.
+    pub headers: HeaderMap,
+    /// The client asked for the beta form of the Messages API (`?beta=true`).
+    pub beta: bool,
+    /// A shorter whole time that the caller asked for.
+    pub timeout: Option<Duration>,
+    /// When the last byte of the request had come.
+    pub received: Instant,
+    /// Held as long as the turn: its body's share of the memory that bodies may take.
+    pub memory: Option<Box<dyn std::any::Any + Send + Sync>>,
+}
+
+/// The engine.
+pub struct Engine {
+    /// Admission and selection.
+    pub admission: Arc<Admission>,
+    /// The usage ledger.
+    pub ledger: Arc<dyn Ledger>,
+    /// Wall time.
+    pub clock: Arc<dyn WallClock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
+    /// The counters.
+    pub tally: Arc<Tally>,
+    stop: watch::Sender<bool>,
+    idle: watch::Sender<u64>,
+}
+
+impl Engine {
+    /// An engine over its ports.
+    pub fn new(
+        admission: Arc<Admission>,
+        ledger: Arc<dyn Ledger>,
+        clock: Arc<dyn WallClock>,
+        random: Arc<dyn Random>,
+        tally: Arc<Tally>,
+    ) -> Arc<Self> {
+        let (stop, _) = watch::channel(false);
+        let (idle, _) = watch::channel(0);
+        Arc::new(Engine { admission, ledger, clock, random, tally, stop, idle })
+    }
+
+    /// A new turn's id.
+    pub fn turn_id(&self) -> TurnId {
+        TurnId::new(self.clock.unix_ms(), self.random.bits())
+    }
+
+    /// Starts a turn in a task of its own. Dropping the reader is the client's leaving.
+    pub fn start(self: &Arc<Self>, input: TurnInput) -> ReplyReader {
+        let (writer, reader) = reply_pipe();
+        let engine = self.clone();
+        engine.count(1);
+        let stop = self.stop.subscribe();
+        tokio::spawn(async move {
+            let mut drive = Drive::new(engine.clone(), input, writer, stop);
+            let outcome = AssertUnwindSafe(drive.run()).catch_unwind().await;
+            if outcome.is_err() {
+                drive.after_panic().await;
+            }
+            drive.deliver().await;
+            drop(drive);
+            engine.count(-1);
+        });
+        reader
+    }
+
+    fn count(&self, by: i64) {
+        let now = if by > 0 {
+            self.tally.turns_open.fetch_add(1, Ordering::Relaxed) + 1
+        } else {
+            self.tally.turns_open.fetch_sub(1, Ordering::Relaxed) - 1
+        };
+        if now == 0 {
+            self.idle.send_modify(|times| *times = times.wrapping_add(1));
+        }
+    }
+
+    /// Waits until no turn is open.
+    pub async fn idle(&self) {
+        let mut idle = self.idle.subscribe();
+        while self.tally.turns_open.load(Ordering::Relaxed) > 0 {
+            if idle.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Ends every open turn in its dialect's error form.
+    pub fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+}

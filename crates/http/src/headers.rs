@@ -1,0 +1,96 @@
+//! Which of a client's headers cross to a same-dialect upstream: an allow-list, and never a credential.
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use std::time::Duration;
+
+const UP: [HeaderName; 7] = [
+    header::CONTENT_TYPE,
+    header::ACCEPT,
+    HeaderName::from_static("anthropic-version"),
+    HeaderName::from_static("anthropic-beta"),
+    HeaderName::from_static("openai-beta"),
+    HeaderName::from_static("traceparent"),
+    HeaderName::from_static("tracestate"),
+];
+
+/// The headers that go up.
+pub fn up(client: &HeaderMap) -> HeaderMap {
+    let mut out = HeaderMap::with_capacity(UP.len());
+    for name in &UP {
+        for value in client.get_all(name) {
+            out.append(name.clone(), value.clone());
+        }
+    }
+    if !out.contains_key(header::CONTENT_TYPE) {
+        out.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    out
+}
+
+/// The caller's key: `Authorization: Bearer`, `x-api-key` or `x-goog-api-key`.
+pub fn caller_key(client: &HeaderMap) -> Option<&str> {
+    let text = |name: &str| client.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let bearer = text("authorization").and_then(|value| {
+        let (scheme, key) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+    });
+    bearer.or_else(|| text("x-api-key")).or_else(|| text("x-goog-api-key")).filter(|key| !key.is_empty())
+}
+
+/// The time that `x-turnkeep-timeout` asks for: a number with `ms`, `s` or `m`. `Err` holds the value as it was sent.
+pub fn timeout(client: &HeaderMap) -> Result<Option<Duration>, String> {
+    let Some(value) = client.get("x-turnkeep-timeout") else { return Ok(None) };
+    let text = value.to_str().unwrap_or("").trim();
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let milliseconds = match unit.trim() {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        _ => return Err(text.to_owned()),
+    };
+    match number.parse::<u64>() {
+        Ok(number) if number > 0 => Ok(Some(Duration::from_millis(number.saturating_mul(milliseconds)))),
+        Ok(_) | Err(_) => Err(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).collect()
+    }
+
+    #[test]
+    fn credentials_cookies_and_addresses_do_not_cross() {
+        let client = map(&[
+            ("authorization", "Bearer k"),
+            ("x-api-key", "k"),
+            ("cookie", "c"),
+            ("x-forwarded-for", "1.2.3.4"),
+            ("anthropic-beta", "a,b"),
+            ("x-anything", "y"),
+        ]);
+        let names: Vec<String> = up(&client).keys().map(|name| name.to_string()).collect();
+        assert_eq!(names, ["anthropic-beta", "content-type"]);
+    }
+
+    #[test]
+    fn a_key_is_taken_from_each_of_its_places() {
+        assert_eq!(caller_key(&map(&[("authorization", "bearer  k1 ")])), Some("k1"));
+        assert_eq!(caller_key(&map(&[("x-api-key", "k2")])), Some("k2"));
+        assert_eq!(caller_key(&map(&[("authorization", "Basic x"), ("x-goog-api-key", "k3")])), Some("k3"));
+        assert_eq!(caller_key(&map(&[("authorization", "Bearer ")])), None);
+    }
+
+    #[test]
+    fn a_timeout_has_a_unit_or_is_refused() {
+        assert_eq!(timeout(&map(&[("x-turnkeep-timeout", "1500ms")])), Ok(Some(Duration::from_millis(1500))));
+        assert_eq!(timeout(&map(&[("x-turnkeep-timeout", "2m")])), Ok(Some(Duration::from_secs(120))));
+        for bad in ["5", "s", "-1s", "0s", "1h"] {
+            assert_eq!(timeout(&map(&[("x-turnkeep-timeout", bad)])), Err(bad.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What probes and operators read: readiness, the counters as JSON, the Prometheus text.
+
+use crate::metrics;
+use crate::reply_body::ReplyBody;
+use crate::respond;
+use crate::service::Gateway;
+use http::{Response, StatusCode};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use turnkeep_base::FaultKind;
+use turnkeep_engine::tally::Tally;
+use turnkeep_policy::accounts::{Scope, Snapshot, Status};
+
+/// How long the store may take to say whether it can write.
+const HEALTH_WAIT: Duration = Duration::from_secs(2);
+
+/// Whether turns can be served.
+pub async fn ready(gateway: &Gateway) -> Response<ReplyBody> {
+    let wrong = if gateway.is_draining() {
+        Some("draining".to_owned())
+    } else if !gateway.engine.admission.has_usable() {
+        Some("no usable account".to_owned())
+    } else {
+        match tokio::time::timeout(HEALTH_WAIT, gateway.health.check()).await {
+            Ok(Ok(())) => None,
+            Ok(Err(what)) => Some(format!("the store cannot write: {what}")),
+            Err(_) => Some("the store does not answer".to_owned()),
+        }
+    };
+    match wrong {
+        None => respond::text(StatusCode::OK, "ready\n"),
+        Some(what) => respond::text(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {what}\n")),
+    }
+}
+
+/// The Prometheus text.
+pub fn metrics(gateway: &Gateway) -> Response<ReplyBody> {
+    match metrics::text(gateway) {
+        Ok(text) => {
+            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+            respond::with_type(StatusCode::OK, kind, text)
+        }
+        Err(_) => respond::text(StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be written\n"),
+    }
+}
+
+/// Named counters, which `/metrics` carries too.
+pub fn counters(tally: &Tally, gateway: &Gateway) -> Vec<(&'static str, u64)> {
+    let out = |snapshot: &Snapshot| {
+        matches!(snapshot.standing.status(), Status::Errored { .. } | Status::Suspended { .. })
+    };
+    let dead = gateway.engine.admission.snapshots().iter().filter(|snapshot| out(snapshot)).count() as u64;
+    let mut list = vec![
+        ("failover_hops", tally.failover_hops.get()),
+        ("quota_failover_hops", tally.quota_failover_hops.get()),
+        ("failover_exhausted", tally.failover_exhausted.get()),
+        ("pool_exhausted", tally.pool_exhausted.get()),
+        ("transient_replays", tally.transient_replays.get()),
+        ("dead_credentials", dead),
+        ("transport_fault", tally.transport_faults()),
+        ("delivered", tally.delivered.get()),
+        ("undelivered", tally.undelivered.get()),
+        ("client_gone_before_answer", tally.client_gone_before_answer.get()),
+        ("client_gone_mid_answer", tally.client_gone_mid_answer.get()),
+    ];
+    list.extend(FaultKind::ALL.iter().map(|&kind| (kind.counter(), tally.faults(kind))));
+    list
+}
+
+/// The counters as JSON. Conversations, affinity, continuity and cache are not in this version and stay at 0.
+pub fn connect_metrics(gateway: &Gateway) -> Response<ReplyBody> {
+    let tally = &gateway.engine.tally;
+    let mut object = Map::new();
+    let uptime = u64::try_from(gateway.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    object.insert("uptime_ms".into(), json!(uptime));
+    for (name, count) in counters(tally, gateway) {
+        object.insert(name.into(), json!(count));
+    }
+    object.insert(
+        "conversations".into(),
+        json!({"size": 0, "hits": 0, "misses": 0, "restored": 0, "advanced": 0, "dropped": 0, "held": 0}),
+    );
+    object.insert("affinity".into(), json!({"size": 0, "binds": 0, "hits": 0}));
+    object.insert("continuity".into(), json!({"size": 0, "commits": 0}));
+    object.insert("cache".into(), json!({"size": 0, "stores": 0, "hits": 0}));
+    let accounts: Vec<Value> = gateway.engine.admission.snapshots().iter().map(|s| account(gateway, s)).collect();
+    object.insert("accounts".into(), Value::Array(accounts));
+    respond::json(StatusCode::OK, Value::Object(object).to_string())
+}
+
+fn account(gateway: &Gateway, snapshot: &Snapshot) -> Value {
+    let now = gateway.engine.admission.present();
+    let wall = gateway.engine.clock.unix_ms();
+    let until = |end| {
+        let ms = wall.saturating_add(u64::try_from(now.until(end).as_millis()).unwrap_or(0));
+        let at = OffsetDateTime::from_unix_timestamp((ms / 1000) as i64).ok();
+        at.and_then(|at| at.format(&Rfc3339).ok()).unwrap_or_default()
+    };
+    let cooldowns: Vec<Value> = snapshot
+        .standing
+        .cooldowns()
+        .running(now)
+        .map(|(scope, cooldown)| {
+            let (word, model) = match scope {
+                Scope::Account => ("account", None),
+                Scope::Model(model) => ("model", Some(model.as_str())),
+                Scope::Quota => ("quota", None),
+                Scope::Rate => ("rate", None),
+            };
+            let mut entry = json!({"scope": word, "fault": cooldown.cause.name(), "until": until(cooldown.until)});
+            if let (Some(model), Some(entry)) = (model, entry.as_object_mut()) {
+                entry.insert("model".into(), json!(model));
+            }
+            entry
+        })
+        .collect();
+    json!({
+        "id": snapshot.id.to_string(),
+        "name": &*snapshot.id.account,
+        "upstream": &*snapshot.id.upstream,
+        "status": snapshot.standing.status().name(),
+        "budget_used": snapshot.standing.budget_used(now),
+        "in_flight": snapshot.in_flight,
+        "has_secret": snapshot.has_secret,
+        "cooldowns": cooldowns,
+    })
+}

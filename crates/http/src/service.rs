@@ -1,0 +1,179 @@
+//! One request: which place it asks for, who asks, and who answers. The order is the contract's: the caller is known
+//! before the body is read.
+
+use crate::callers::{Caller, Callers, Scope};
+use crate::catalog::Catalog;
+use crate::dialects::{Place, error_dialect, methods, place};
+use crate::reply_body::ReplyBody;
+use crate::{headers, operator, read_body, respond, turns};
+use arc_swap::ArcSwap;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use turnkeep_base::{ClientError, FaultKind};
+use turnkeep_engine::Engine;
+
+/// Bounds of the client side.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of one request body.
+    pub max_body: usize,
+    /// Bytes of all request bodies together.
+    pub all_bodies: usize,
+    /// Connections at once, over all listeners.
+    pub connections: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { max_body: turnkeep_base::limit::MAX_BODY, all_bodies: 1 << 30, connections: 20_000 }
+    }
+}
+
+/// Whether the store can write; asked by readiness probes.
+pub trait Health: Send + Sync {
+    /// `Err` says what is wrong.
+    fn check(&self) -> futures_util::future::BoxFuture<'_, Result<(), String>>;
+}
+
+/// What a gateway is made of.
+pub struct GatewayParts {
+    /// The engine.
+    pub engine: Arc<Engine>,
+    /// The keys.
+    pub callers: Callers,
+    /// The model names.
+    pub catalog: Catalog,
+    /// The bounds.
+    pub limits: Limits,
+    /// The store's health.
+    pub health: Arc<dyn Health>,
+    /// The metrics are open without a key: every listener is on loopback.
+    pub metrics_open: bool,
+}
+
+/// A gateway.
+pub struct Gateway {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) callers: Callers,
+    pub(crate) catalog: ArcSwap<Catalog>,
+    pub(crate) limits: Limits,
+    pub(crate) health: Arc<dyn Health>,
+    pub(crate) metrics_open: bool,
+    pub(crate) memory: Arc<Semaphore>,
+    pub(crate) started: Instant,
+    draining: AtomicBool,
+}
+
+impl Gateway {
+    /// From its parts.
+    pub fn new(parts: GatewayParts) -> Arc<Self> {
+        Arc::new(Gateway {
+            engine: parts.engine,
+            callers: parts.callers,
+            catalog: ArcSwap::from_pointee(parts.catalog),
+            memory: read_body::memory(parts.limits.all_bodies),
+            limits: parts.limits,
+            health: parts.health,
+            metrics_open: parts.metrics_open,
+            started: Instant::now(),
+            draining: AtomicBool::new(false),
+        })
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// The keys.
+    pub fn callers(&self) -> &Callers {
+        &self.callers
+    }
+
+    /// From now on new turns are refused.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// New turns are refused.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Answers a request.
+    pub(crate) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<ReplyBody> {
+        let path = request.uri().path().to_owned();
+        let dialect = error_dialect(&path, request.headers());
+        let place = place(&path);
+        let allowed = methods(&place);
+        let refuse = |error: ClientError| respond::error(dialect, &error, self.engine.turn_id());
+        if place == Place::Unknown {
+            let message = format!("there is nothing at {} {path}", request.method());
+            return refuse(ClientError::new(404, "not_found", message));
+        }
+        if !allowed.contains(request.method()) {
+            let names: Vec<&str> = allowed.iter().map(Method::as_str).collect();
+            let message = format!("{path} takes {}, not {}", names.join(" or "), request.method());
+            let mut response = refuse(ClientError::new(405, "method_not_allowed", message));
+            if let Ok(value) = HeaderValue::from_str(&names.join(", ")) {
+                response.headers_mut().insert(header::ALLOW, value);
+            }
+            return response;
+        }
+        match place {
+            Place::Hello | Place::Health => respond::text(StatusCode::OK, "ok\n"),
+            Place::Ready => operator::ready(&self).await,
+            Place::Metrics if self.metrics_open => operator::metrics(&self),
+            Place::Metrics => match self.authenticate(&request, Scope::Metrics) {
+                Ok(_) => operator::metrics(&self),
+                Err(error) => refuse(error),
+            },
+            Place::ConnectMetrics => match self.authenticate(&request, Scope::Viewer) {
+                Ok(_) => operator::connect_metrics(&self),
+                Err(error) => refuse(error),
+            },
+            Place::Models => match self.authenticate(&request, Scope::Chat) {
+                Ok(caller) => turns::models(&self, &caller, dialect),
+                Err(error) => refuse(error),
+            },
+            Place::Model(name) => match self.authenticate(&request, Scope::Chat) {
+                Ok(caller) => {
+                    turns::model(&self, &caller, dialect, name).unwrap_or_else(|error| refuse(error))
+                }
+                Err(error) => refuse(error),
+            },
+            Place::Turn(dialect, operation) => match self.authenticate(&request, Scope::Chat) {
+                Ok(caller) => turns::turn(&self, caller, dialect, operation, request).await,
+                Err(error) => refuse(error),
+            },
+            Place::Unknown => refuse(ClientError::new(404, "not_found", "there is nothing here")),
+        }
+    }
+
+    fn authenticate(&self, request: &Request<Incoming>, scope: Scope) -> Result<Arc<Caller>, ClientError> {
+        let refused = |message: &str| {
+            self.engine.tally.fault_kind(FaultKind::Unauthenticated);
+            ClientError::new(401, "unauthenticated", message)
+        };
+        let Some(key) = headers::caller_key(request.headers()) else {
+            return Err(refused("no key: send it as `Authorization: Bearer …` or `x-api-key: …`"));
+        };
+        let Some(caller) = self.callers.find(key, self.engine.clock.unix_ms()) else {
+            return Err(refused("this key is not known to the gateway"));
+        };
+        if caller.may(scope) {
+            return Ok(caller);
+        }
+        let name = match scope {
+            Scope::Chat => "chat",
+            Scope::Metrics => "metrics",
+            Scope::Viewer => "viewer",
+            Scope::Admin => "admin",
+        };
+        Err(ClientError::new(403, "scope_missing", format!("this key lacks the scope {name:?}")))
+    }
+}

@@ -1,0 +1,196 @@
+//! From a request to a turn: read, check, resolve, start; and the lists of models.
+
+use crate::callers::Caller;
+use crate::read_body::{self, Unread};
+use crate::reply_body::ReplyBody;
+use crate::service::Gateway;
+use crate::{headers, respond};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use std::future::poll_fn;
+use std::sync::Arc;
+use tokio::time::Instant;
+use turnkeep_base::{ClientError, Dialect, FaultKind, TurnId};
+use turnkeep_dialect::request::{self, ClientRequest, Operation};
+use turnkeep_dialect::{chat, messages};
+use turnkeep_engine::TurnInput;
+use turnkeep_engine::route::Route;
+
+/// Answers a turn's request.
+pub async fn turn(
+    gateway: &Arc<Gateway>,
+    caller: Arc<Caller>,
+    dialect: Dialect,
+    operation: Operation,
+    request: Request<Incoming>,
+) -> Response<ReplyBody> {
+    let id = gateway.engine.turn_id();
+    match admit(gateway, &caller, dialect, operation, request, id).await {
+        Ok(Admitted::Turn(input)) => run(gateway, *input, dialect, id).await,
+        Ok(Admitted::Counted(response)) => response,
+        Err(Unread::Refused(error)) => {
+            tracing::info!(turn = %id, caller = %caller.name, status = error.status, code = error.code, "refused");
+            respond::error(dialect, &error, id)
+        }
+        // Nobody reads this.
+        Err(Unread::Gone) => respond::text(StatusCode::BAD_REQUEST, ""),
+    }
+}
+
+enum Admitted {
+    Turn(Box<TurnInput>),
+    Counted(Response<ReplyBody>),
+}
+
+async fn admit(
+    gateway: &Arc<Gateway>,
+    caller: &Arc<Caller>,
+    dialect: Dialect,
+    operation: Operation,
+    request: Request<Incoming>,
+    id: TurnId,
+) -> Result<Admitted, Unread> {
+    let refuse = |error: ClientError| Unread::Refused(error);
+    if gateway.is_draining() {
+        return Err(refuse(ClientError::new(503, "shutting_down", "the gateway is shutting down; try again in a moment")));
+    }
+    let (head, body) = request.into_parts();
+    check_content(&head.headers).map_err(refuse)?;
+    let timeout = headers::timeout(&head.headers).map_err(|value| {
+        let message = format!("x-turnkeep-timeout: {value:?} is not a time; write a number and ms, s or m, as in 30s");
+        refuse(ClientError::invalid("x-turnkeep-timeout", message))
+    })?;
+    let body = read_body::read(body, gateway.limits.max_body, &gateway.memory).await.inspect_err(|unread| {
+        if let Unread::Refused(error) = unread {
+            let kind = match error.status {
+                413 => Some(FaultKind::TooLarge),
+                408 => Some(FaultKind::BodyTimeout),
+                _ => None,
+            };
+            if let Some(kind) = kind {
+                gateway.engine.tally.fault_kind(kind);
+            }
+        }
+    })?;
+    let received = Instant::now();
+    let read = request::read(dialect, operation, body.bytes).map_err(|invalid| refuse(invalid.into()))?;
+    let (label, routes) = resolve(gateway, caller, &read).map_err(refuse)?;
+    let routes = match operation {
+        Operation::Generate => routes,
+        Operation::CountTokens => {
+            let counting: Arc<[Route]> = routes.iter().filter(|r| r.upstream.dialect == dialect).cloned().collect();
+            if counting.is_empty() {
+                return count(dialect, &read, id).map(Admitted::Counted).map_err(refuse);
+            }
+            counting
+        }
+    };
+    Ok(Admitted::Turn(Box::new(TurnInput {
+        id,
+        caller: caller.name.clone(),
+        model_label: label,
+        routes,
+        headers: headers::up(&head.headers),
+        beta: head.uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "beta=true")),
+        timeout,
+        received,
+        request: read,
+        memory: body.share.map(|share| Box::new(share) as Box<dyn std::any::Any + Send + Sync>),
+    })))
+}
+
+fn check_content(headers: &HeaderMap) -> Result<(), ClientError> {
+    if let Some(value) = headers.get(header::CONTENT_TYPE) {
+        let text = value.to_str().unwrap_or("");
+        let kind = text.split(';').next().unwrap_or("").trim();
+        if !kind.eq_ignore_ascii_case("application/json") {
+            let message = format!("content-type: send application/json, not {text:?}");
+            return Err(ClientError { param: Some("content-type".into()), ..ClientError::new(415, "unsupported_media_type", message) });
+        }
+    }
+    if let Some(value) = headers.get(header::CONTENT_ENCODING)
+        && !value.as_bytes().eq_ignore_ascii_case(b"identity")
+    {
+        let message = format!("content-encoding: compressed bodies ({value:?}) are not taken; send the body as it is");
+        return Err(ClientError { param: Some("content-encoding".into()), ..ClientError::new(415, "unsupported_encoding", message) });
+    }
+    Ok(())
+}
+
+fn resolve(gateway: &Gateway, caller: &Caller, request: &ClientRequest) -> Result<(Arc<str>, Arc<[Route]>), ClientError> {
+    let catalog = gateway.catalog.load();
+    let name = &request.model;
+    if let Some(resolved) = catalog.resolve(name) {
+        if caller.models.allow(name) || (&*resolved.label != "*" && caller.models.allow(&resolved.label)) {
+            return Ok((resolved.label, resolved.routes));
+        }
+        gateway.engine.tally.fault_kind(FaultKind::ModelForbidden);
+        let message = format!("model: this key may not use {name:?}");
+        return Err(ClientError { param: Some("model".into()), ..ClientError::new(403, "model_forbidden", message) });
+    }
+    let near = catalog.nearest(name, &caller.models);
+    let hint = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) };
+    let message = format!("model: there is no model {name:?}{hint}");
+    Err(ClientError { param: Some("model".into()), ..ClientError::new(404, "model_not_found", message) })
+}
+
+/// No upstream of the model counts tokens: an estimate, which says that it is one.
+fn count(dialect: Dialect, request: &ClientRequest, id: TurnId) -> Result<Response<ReplyBody>, ClientError> {
+    let turn = request.turn().map_err(ClientError::from)?;
+    let tokens = messages::count::estimate(&turn);
+    let mut response = respond::json(StatusCode::OK, messages::count::count_body(tokens));
+    let headers = response.headers_mut();
+    headers.insert("x-turnkeep-estimated", HeaderValue::from_static("input_tokens"));
+    if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
+        headers.insert("x-turnkeep-turn", value.clone());
+        match dialect {
+            Dialect::Chat => headers.insert("x-request-id", value),
+            Dialect::Messages => headers.insert("request-id", value),
+        };
+    }
+    Ok(response)
+}
+
+async fn run(gateway: &Arc<Gateway>, input: TurnInput, dialect: Dialect, id: TurnId) -> Response<ReplyBody> {
+    let mut reader = gateway.engine.start(input);
+    let head = poll_fn(|cx| reader.poll_head(cx)).await;
+    let Some(head) = head else {
+        let message = "the gateway made a mistake; its log has the turn's id";
+        return respond::error(dialect, &ClientError::new(500, "gateway_bug", message), id);
+    };
+    let mut response = Response::new(ReplyBody::Turn { reader, left: head.length });
+    *response.status_mut() = head.status;
+    *response.headers_mut() = head.headers;
+    response
+}
+
+/// The models that a key may use, in the dialect's shape.
+pub fn models(gateway: &Gateway, caller: &Caller, dialect: Dialect) -> Response<ReplyBody> {
+    let catalog = gateway.catalog.load();
+    let names = catalog.names(&caller.models);
+    let created = started(gateway);
+    let body = match dialect {
+        Dialect::Chat => chat::models::list(&names, created),
+        Dialect::Messages => messages::models::list(&names, created),
+    };
+    respond::json(StatusCode::OK, body)
+}
+
+/// One of them.
+pub fn model(gateway: &Gateway, caller: &Caller, dialect: Dialect, name: &str) -> Result<Response<ReplyBody>, ClientError> {
+    let catalog = gateway.catalog.load();
+    if catalog.resolve(name).is_none() || !caller.models.allow(name) {
+        let message = format!("model: there is no model {name:?} that this key may use");
+        return Err(ClientError::new(404, "model_not_found", message));
+    }
+    let body = match dialect {
+        Dialect::Chat => chat::models::one(name, started(gateway)),
+        Dialect::Messages => messages::models::one(name, started(gateway)),
+    };
+    Ok(respond::json(StatusCode::OK, body))
+}
+
+/// Unix seconds of the gateway's start: the lists' `created`, as the configuration tells no other time.
+fn started(gateway: &Gateway) -> u64 {
+    (gateway.engine.clock.unix_ms() / 1000).saturating_sub(gateway.started.elapsed().as_secs())
+}

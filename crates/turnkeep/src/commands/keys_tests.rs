@@ -1,0 +1,56 @@
+//! The whole way: arguments, configuration file, database file, output.
+
+use super::run;
+use crate::cli::{Cli, Command};
+use crate::commands::Failure;
+use clap::Parser;
+
+async fn keys(folder: &tempfile::TempDir, args: &[&str]) -> Result<String, Failure> {
+    let config = folder.path().join("turnkeep.toml");
+    std::fs::write(&config, "[store]\nurl = \"sqlite:t.db\"\n").unwrap();
+    let config = config.display().to_string();
+    let typed = ["turnkeep", "keys"].iter().chain(args).copied().chain(["--config", config.as_str()]);
+    let Command::Keys { command } = Cli::try_parse_from(typed).unwrap().command else { panic!("not keys") };
+    let mut out = Vec::new();
+    run(&command, &mut out).await?;
+    Ok(String::from_utf8(out).unwrap())
+}
+
+#[tokio::test]
+async fn a_created_key_prints_its_secret_alone_and_the_list_never_shows_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = keys(&folder, &["create", "laptop", "--scope", "chat,metrics", "--model", "gpt-*"]).await.unwrap();
+    assert!(secret.starts_with("tk_") && secret.lines().count() == 1, "{secret}");
+    let list = keys(&folder, &["list"]).await.unwrap();
+    assert!(list.contains("laptop") && list.contains("chat,metrics") && list.contains("gpt-*"), "{list}");
+    let json = keys(&folder, &["list", "--json"]).await.unwrap();
+    let parsed: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(parsed[0]["name"], "laptop");
+    assert!(!list.contains(secret.trim()) && !json.contains(secret.trim()));
+}
+
+#[tokio::test]
+async fn a_rotated_key_has_another_secret_and_a_revoked_one_cannot_be_rotated() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = keys(&folder, &["create", "a"]).await.unwrap();
+    let second = keys(&folder, &["rotate", "a", "--overlap", "10m"]).await.unwrap();
+    assert_ne!(first, second);
+    keys(&folder, &["revoke", "a"]).await.unwrap();
+    let refused = keys(&folder, &["rotate", "a"]).await.unwrap_err();
+    assert!(refused.status() == 1 && refused.to_string().contains("revoked"), "{refused}");
+    assert!(keys(&folder, &["list"]).await.unwrap().contains("revoked 2"));
+}
+
+#[tokio::test]
+async fn a_key_that_is_not_there_cannot_be_revoked_and_a_name_is_taken_once() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(keys(&folder, &["revoke", "nobody"]).await.unwrap_err().status(), 1);
+    keys(&folder, &["create", "a"]).await.unwrap();
+    assert_eq!(keys(&folder, &["create", "a"]).await.unwrap_err().status(), 1);
+}
+
+#[test]
+fn an_unknown_scope_is_refused_on_the_command_line() {
+    let refused = Cli::try_parse_from(["turnkeep", "keys", "create", "a", "--scope", "root"]).unwrap_err();
+    assert!(refused.to_string().contains("viewer"), "{refused}");
+}
