@@ -92,9 +92,9 @@ fn thinking_blocks_bring_their_signatures_back() {
         let thinking: Vec<_> = turn.messages[0]
             .parts
             .iter()
-            .filter_map(|part| match &part.body {
-                Body::Thinking { text, signature } => Some((text.as_ref(), signature.as_deref().unwrap())),
-                _ => None,
+            .filter_map(|part| {
+                let Body::Thinking { text, signature } = &part.body else { return None };
+                Some((text.as_ref(), signature.as_deref().unwrap()))
             })
             .collect();
         assert_eq!(thinking, expected);
