@@ -3,8 +3,11 @@
 use crate::{
     Ledger, NewKey, RecordError, Role, SqliteStore, StandingRecord, StandingStatus, Store, StoreOptions, SystemClock,
 };
+use futures_util::FutureExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::task::{Context, Waker};
 use turnkeep_base::{AccountId, AttemptId, Dialect, TurnId, Usage};
 use turnkeep_engine::ports::{AttemptClosed, AttemptOpened, AttemptOutcome};
 
@@ -132,4 +135,51 @@ async fn a_write_of_several_statements_that_fails_leaves_nothing_of_itself_and_s
     assert_eq!(store.list_keys().await.unwrap().len(), 2);
     let again = store.create_key(NewKey::named("after")).await.map(drop);
     assert!(matches!(again, Err(RecordError::Exists(_))));
+}
+
+/// Queues a write that says when it runs and then holds the writer until told.
+fn hold(store: &SqliteStore) -> (Receiver<()>, SyncSender<()>) {
+    let (runs, running) = sync_channel(1);
+    let (release, released) = sync_channel::<()>(1);
+    let held = store.write(move |_| {
+        runs.send(()).unwrap();
+        released.recv().unwrap();
+        Ok(())
+    });
+    assert!(held.now_or_never().is_none(), "it waits");
+    (running, release)
+}
+
+#[tokio::test]
+async fn an_open_given_up_while_its_transaction_runs_is_taken_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    let (running, release) = hold(&store);
+    running.recv().unwrap();
+    // Both wait now, so the writer takes them into one transaction: the entry is written, and then it is held.
+    let mut open = store.open(opened(1));
+    assert!(open.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    let (running_again, release_again) = hold(&store);
+    release.send(()).unwrap();
+    running_again.recv().unwrap();
+    drop(open);
+    release_again.send(()).unwrap();
+    store.flush().await.unwrap();
+    assert_eq!(store.ledger_open_count().await, Ok(0));
+}
+
+#[tokio::test]
+async fn an_open_given_up_after_its_answer_was_sent_and_before_it_was_read_is_taken_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    let (running, release) = hold(&store);
+    running.recv().unwrap();
+    let mut open = store.open(opened(1));
+    assert!(open.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    release.send(()).unwrap();
+    store.flush().await.unwrap();
+    assert_eq!(store.ledger_open_count().await, Ok(1));
+    drop(open);
+    store.flush().await.unwrap();
+    assert_eq!(store.ledger_open_count().await, Ok(0));
 }
