@@ -50,14 +50,15 @@ const HTTP2: &[(&str, FaultKind, bool)] = &[
     // A stream is told of a GOAWAY only if it is above the last one that the peer will process.
     ("connection error received: not a result", FaultKind::ConnectionReset, true),
     ("connection error received: detected excessive load", FaultKind::ConnectionReset, true),
-    ("connection error received", FaultKind::HttpProtocolError, true),
+    ("connection error received: ", FaultKind::HttpProtocolError, true),
     ("stream error received: not a result", FaultKind::ConnectionReset, false),
     ("stream error received: unexpected internal", FaultKind::ConnectionReset, false),
     ("stream error received: stream no longer needed", FaultKind::ConnectionReset, false),
     ("stream error received: detected excessive load", FaultKind::ConnectionReset, false),
-    ("stream error", FaultKind::HttpProtocolError, false),
-    ("connection error", FaultKind::HttpProtocolError, false),
-    ("protocol error", FaultKind::HttpProtocolError, false),
+    ("stream error received: ", FaultKind::HttpProtocolError, false),
+    ("stream error detected: ", FaultKind::HttpProtocolError, false),
+    ("connection error detected: ", FaultKind::HttpProtocolError, false),
+    ("protocol error: ", FaultKind::HttpProtocolError, false),
 ];
 
 /// The error and its causes in one line, at most [`EVIDENCE_BYTES`] and a little.

@@ -155,7 +155,7 @@ fn feed_deflate(decoder: &mut Option<Box<Decompress>>, ended: &mut bool, chunk: 
         rest = rest.get(taken..).unwrap_or_default();
         *ended |= status == Status::StreamEnd;
         if rest.is_empty() && (*ended || out.len() < out.capacity()) {
-            return Ok(out.into());
+            return if out.len() > MAX_EVENT { Err(too_much()) } else { Ok(out.into()) };
         }
         if taken == 0 && out.len() == before_out && !*ended {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the stream makes no progress"));
@@ -178,7 +178,65 @@ fn feed_zstd(decoder: &mut raw::Decoder<'static>, ended: &mut bool, chunk: &[u8]
         let filled = output.pos();
         *ended = hint == 0;
         if input.pos() == chunk.len() && filled < full {
-            return Ok(out.into());
+            return if out.len() > MAX_EVENT { Err(too_much()) } else { Ok(out.into()) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_that_becomes_too_large_is_refused() {
+        let zeros = vec![0; MAX_EVENT + 1];
+        let level = flate2::Compression::default();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), level);
+        gzip.write_all(&zeros).unwrap();
+        let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), level);
+        zlib.write_all(&zeros).unwrap();
+        let mut br = brotli::CompressorWriter::new(Vec::new(), 4096, 1, 22);
+        br.write_all(&zeros).unwrap();
+        let zstd = zstd::encode_all(&zeros[..], 1).unwrap();
+        let rows = [
+            ("gzip", gzip.finish().unwrap()),
+            ("deflate", zlib.finish().unwrap()),
+            ("br", br.into_inner()),
+            ("zstd", zstd),
+        ];
+        for (name, bytes) in rows {
+            let mut inflate = Inflate::named(name).ok().flatten().unwrap();
+            let error = inflate.feed(&bytes).unwrap_err();
+            assert!(error.contains("more than"), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn gzip_in_two_members_is_one_text() {
+        let member = |text: &str| {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+            encoder.write_all(text.as_bytes()).unwrap();
+            encoder.finish().unwrap()
+        };
+        let whole = [member("one "), member("two")].concat();
+        let mut inflate = Inflate::named("gzip").ok().flatten().unwrap();
+        let mut out = Vec::new();
+        for byte in whole {
+            out.extend_from_slice(&inflate.feed(&[byte]).unwrap());
+        }
+        assert_eq!(out, b"one two");
+        inflate.finish().unwrap();
+    }
+
+    #[test]
+    fn bytes_after_the_end_are_refused() {
+        let zstd = zstd::encode_all(&b"hi"[..], 1).unwrap();
+        let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+        zlib.write_all(b"hi").unwrap();
+        for (name, bytes) in [("zstd", zstd), ("deflate", zlib.finish().unwrap())] {
+            let mut inflate = Inflate::named(name).ok().flatten().unwrap();
+            assert_eq!(inflate.feed(&bytes).unwrap(), "hi");
+            assert!(inflate.feed(b"more than that").is_err(), "{name}");
         }
     }
 }

@@ -29,7 +29,7 @@ const MAX_STREAMS: usize = 100;
 /// How long a connection that came back may take to finish its last exchange (its task runs beside us) before another
 /// one is opened instead.
 const SETTLE: Duration = Duration::from_millis(20);
-/// Headers of one answer over HTTP/1, and the bytes of its head.
+/// Headers of one answer over HTTP/1, and the bytes of its head (one read more may be taken before it is found too long).
 const MAX_HEADERS: usize = 128;
 const MAX_HEAD: usize = 256 << 10;
 /// Bytes of the headers of one answer over HTTP/2.

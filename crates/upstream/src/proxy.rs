@@ -1,7 +1,7 @@
 //! The operator's proxy: its URL, and the `CONNECT` handshake of the HTTP kind. SOCKS is in its own file.
 
 use crate::classify;
-use crate::target::Host;
+use crate::target::{self, Host};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderValue, Uri};
@@ -48,11 +48,7 @@ impl Proxy {
             return Err("a proxy's URL ends after its host and port".into());
         }
         let authority = uri.authority().ok_or("the host is missing")?;
-        let port = match (authority.port_u16(), authority.port()) {
-            (Some(0), _) | (None, Some(_)) => return Err("the port is not a port".into()),
-            (Some(port), _) => port,
-            (None, None) => default_port,
-        };
+        let port = target::port(authority)?.unwrap_or(default_port);
         let login = match authority.as_str().rsplit_once('@') {
             None => None,
             Some((login, _)) => {

@@ -46,6 +46,7 @@ pub(crate) struct Template {
 /// A request that does not know its connection yet.
 #[derive(Clone)]
 pub(crate) struct Draft {
+    method: Method,
     headers: HeaderMap,
     body: Bytes,
     forms: Forms,
@@ -86,7 +87,9 @@ impl Template {
             headers.remove(ours);
         }
         headers.insert(name, credential);
-        headers.insert(header::CONTENT_TYPE, JSON);
+        if !call.body.is_empty() {
+            headers.insert(header::CONTENT_TYPE, JSON);
+        }
         headers.insert(header::ACCEPT_ENCODING, ENCODINGS);
         headers.insert(header::USER_AGENT, AGENT);
         headers.entry(header::ACCEPT).or_insert(ACCEPT);
@@ -102,12 +105,12 @@ impl Template {
         if let Some(Some(login)) = &self.via_proxy {
             headers.insert(header::PROXY_AUTHORIZATION, login.clone());
         }
-        Ok(Draft { headers, body: call.body, forms })
+        Ok(Draft { method: call.method, headers, body: call.body, forms })
     }
 
     /// The request for a connection.
     pub(crate) fn finish(&self, target: &Target, draft: Draft, speaks: Speaks) -> Outgoing {
-        let Draft { mut headers, body, forms } = draft;
+        let Draft { method, mut headers, body, forms } = draft;
         let uri = match speaks {
             Speaks::Http1 => {
                 headers.insert(header::HOST, target.host_header.clone());
@@ -116,7 +119,7 @@ impl Template {
             Speaks::Http2 => forms.absolute,
         };
         let mut request = Request::new(Full::new(body));
-        *request.method_mut() = Method::POST;
+        *request.method_mut() = method;
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
         request

@@ -45,6 +45,18 @@ impl std::fmt::Display for Host {
     }
 }
 
+/// The port of a URL's authority, if it names one.
+pub(crate) fn port(authority: &Authority) -> Result<Option<u16>, String> {
+    let text = authority.as_str();
+    let named =
+        text.rsplit_once(']').map_or(text, |(_, rest)| rest).rsplit('@').next().is_some_and(|rest| rest.contains(':'));
+    match (authority.port_u16(), named) {
+        (None, false) => Ok(None),
+        (None, true) | (Some(0), _) => Err("the port is not a port".into()),
+        (Some(port), _) => Ok(Some(port)),
+    }
+}
+
 /// One path in the two forms of a request target.
 #[derive(Clone)]
 pub(crate) struct Forms {
@@ -75,12 +87,7 @@ impl Target {
             return Err("a base URL has no query".into());
         }
         let default_port = if tls { 443 } else { 80 };
-        let port = match (given.port_u16(), given.port()) {
-            (Some(0), _) => return Err("the port is 0".into()),
-            (Some(port), _) => port,
-            (None, None) => default_port,
-            (None, Some(_)) => return Err("the port is not a port".into()),
-        };
+        let port = port(given)?.unwrap_or(default_port);
         let host = Host::parse(given.host());
         let shown = if port == default_port { host.to_string() } else { format!("{host}:{port}") };
         Ok(Target {

@@ -135,13 +135,3 @@ async fn bytes_that_are_not_what_they_say_are_malformed() {
     assert_eq!(fault.kind, FaultKind::MalformedResponse);
     assert!(fault.evidence.detail.contains("compress"), "{fault}");
 }
-
-#[tokio::test]
-async fn a_chunk_that_becomes_too_large_is_malformed() {
-    let zeros = "\0".repeat(17 << 20);
-    for coding in CODINGS {
-        let (whole, _) = compress(coding, &[&zeros]);
-        let fault = answered(coding, &whole).await.unwrap_err();
-        assert_eq!(fault.kind, FaultKind::MalformedResponse, "{coding}: {fault}");
-    }
-}

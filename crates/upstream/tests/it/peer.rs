@@ -31,6 +31,7 @@ pub fn call() -> Call {
 
 pub fn call_for(account: &str) -> Call {
     Call {
+        method: http::Method::POST,
         path: "/chat/completions",
         headers: HeaderMap::new(),
         body: "{\"a\":1}".into(),

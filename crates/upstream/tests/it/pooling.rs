@@ -3,7 +3,7 @@
 use crate::peer::{self, OK};
 use tokio::io::AsyncWriteExt;
 use turnkeep_base::{FaultKind, Phase};
-use turnkeep_engine::ports::Upstream as _;
+use turnkeep_engine::ports::{Call, Upstream as _};
 
 #[tokio::test]
 async fn a_connection_whose_answer_was_read_serves_the_next_call() {
@@ -15,13 +15,13 @@ async fn a_connection_whose_answer_was_read_serves_the_next_call() {
         for _ in 0..3 {
             heads.push(peer::serve(&mut stream, OK).await);
         }
-        heads
+        (heads, stream)
     });
     for _ in 0..3 {
         assert_eq!(peer::whole(&endpoint).await.unwrap(), b"{}");
         assert_eq!((endpoint.open_connections(), endpoint.idle_connections()), (1, 1));
     }
-    let heads = server.await.unwrap();
+    let (heads, _stream) = server.await.unwrap();
     assert!(heads[0].starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{}", heads[0]);
     for line in [
         format!("host: {authority}"),
@@ -192,4 +192,19 @@ async fn a_call_beyond_the_accounts_connections_is_refused_as_ours() {
     let again = peer::sending(&endpoint);
     peer::serve(&mut stream, OK).await;
     again.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_get_has_no_body_and_says_nothing_of_one() {
+    let (listener, authority) = peer::listen().await;
+    let endpoint = peer::plain(&authority);
+    let server = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        peer::serve(&mut stream, OK).await
+    });
+    let call = Call { method: http::Method::GET, path: "/models", body: bytes::Bytes::new(), ..peer::call() };
+    peer::rest(&mut endpoint.send(call).await.unwrap()).await.unwrap();
+    let head = server.await.unwrap();
+    assert!(head.starts_with("GET /v1/models HTTP/1.1\r\n"), "{head}");
+    assert!(!head.contains("content-"), "{head}");
 }
