@@ -6,6 +6,8 @@ use super::{UPSTREAM, errors, only_error};
 fn tells(text: &str, place: &str, parts: &[&str]) {
     let (at, message) = only_error(text);
     assert_eq!(at, place, "{message}");
+    let by_name = parts.iter().any(|part| part.contains("not in this version"));
+    assert!(!by_name || !message.contains("unknown"), "{message:?} does not know the key by name");
     for part in parts {
         assert!(message.contains(part), "{part:?} is not in {message:?}");
     }
