@@ -111,7 +111,7 @@ async fn an_alert_or_an_old_version_or_no_tls_at_all_is_a_tls_failure() {
         let endpoint = endpoint(&authority, None);
         let call = peer::sending(&endpoint);
         let (mut stream, _) = listener.accept().await.unwrap();
-        stream.read(&mut [0; 2048]).await.unwrap();
+        assert_ne!(stream.read(&mut [0; 2048]).await.unwrap(), 0);
         stream.write_all(bytes).await.unwrap();
         let fault = call.await.unwrap().err().unwrap();
         assert_eq!((fault.kind, fault.phase), (FaultKind::TlsFailure, Phase::Unsent), "{fault}");
