@@ -380,6 +380,7 @@ impl Drive {
             return;
         };
         let call = Call {
+            method: http::Method::POST,
             path: written.path,
             headers: written.headers,
             body: written.body,

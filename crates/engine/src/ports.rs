@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use turnkeep_base::{AccountId, AttemptId, Dialect, Fault, FaultKind, Secret, Usage};
@@ -10,6 +10,8 @@ use turnkeep_base::{AccountId, AttemptId, Dialect, Fault, FaultKind, Secret, Usa
 /// One exchange with an upstream, ready to be sent.
 #[derive(Debug)]
 pub struct Call {
+    /// `POST` for turns; `GET` for a list of models.
+    pub method: Method,
     /// Below the upstream's base URL, with a leading slash and, where there is one, the query.
     pub path: &'static str,
     /// Without credentials, host or length: those are the driver's.

@@ -3,11 +3,13 @@
 
 pub mod accounts;
 pub mod check;
+pub mod demo;
 pub mod explain;
 pub mod init;
 pub mod keys;
 pub mod lab;
-mod open_store;
+pub mod serve;
+pub(crate) mod open_store;
 mod table;
 
 use crate::config::ConfigErrors;

@@ -1,5 +1,8 @@
-//! The gateway's configuration and command line. The binary beside it wires the rooms together.
+//! The gateway's configuration, its command line, and the wiring that puts the rooms together.
 
 pub mod cli;
 pub mod commands;
 pub mod config;
+pub mod logs;
+pub mod probe;
+pub mod wiring;

@@ -21,7 +21,7 @@ pub(super) fn open(config: &Config) -> Result<SqliteStore, Failure> {
 }
 
 /// The configured master key, if there is one.
-pub(super) fn master_key(store: &StoreConfig) -> Result<Option<MasterKey>, String> {
+pub(crate) fn master_key(store: &StoreConfig) -> Result<Option<MasterKey>, String> {
     let Some(reference) = &store.master_key else { return Ok(None) };
     let text = reference.resolve()?;
     MasterKey::parse(&text).map(Some).map_err(|error| format!("{reference}: {error}"))

@@ -1,0 +1,36 @@
+//! `turnkeep serve`: the gateway.
+
+use super::Failure;
+use crate::cli::ConfigFile;
+use crate::config::Config;
+use crate::{logs, wiring};
+use std::io::Write;
+use turnkeep_http::Bound;
+
+/// Serves until `stop` is done.
+///
+/// # Errors
+/// Usage: the configuration cannot work. Operation: a file, an address or the store is not to be had.
+pub async fn run(args: &ConfigFile, out: &mut impl Write, stop: impl Future<Output = ()>) -> Result<(), Failure> {
+    let config = Config::load(&args.config)?;
+    logs::start(&config.telemetry);
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    let wired = wiring::wire(&config).await?;
+    let scheme = if config.server.tls.is_some() { "https" } else { "http" };
+    for bound in &wired.bound {
+        match bound {
+            Bound::Tcp(address) => writeln!(out, "listening on {scheme}://{address}")?,
+            Bound::Unix(path) => writeln!(out, "listening on unix:{}", path.display())?,
+        }
+    }
+    if let Some(key) = &wired.made_key {
+        writeln!(out, "no caller key was configured, so one was made; it is shown this once:\n{}", key.expose())?;
+    }
+    out.flush()?;
+    if wired.recovered > 0 {
+        tracing::warn!(attempts = wired.recovered, "attempts of an earlier run were closed as interrupted");
+    }
+    wired.serve(stop).await
+}

@@ -1,0 +1,109 @@
+//! Callers' keys from the configuration and the store, as the client side checks them.
+
+use crate::commands::Failure;
+use crate::config::{Config, KeyRule, startup_rule};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use turnkeep_base::Secret;
+use turnkeep_http::Gateway;
+use turnkeep_http::callers::{Caller, Callers, KeyDigest, Known, Scope};
+use turnkeep_policy::glob::Globs;
+use turnkeep_store::{KeySnapshot, NewKey, Store, hash_key};
+
+/// How often the store is asked whether the command line has changed a key.
+const FOLLOW_EVERY: Duration = Duration::from_secs(2);
+
+/// The name of the key that the gateway makes when there is none.
+const FIRST_KEY: &str = "first";
+
+/// All keys.
+pub struct Loaded {
+    /// As the client side checks them.
+    pub callers: Callers,
+    /// The configuration's own, which stay when the store's are read again.
+    pub configured: BTreeMap<KeyDigest, Known>,
+    /// One that was made because there was none.
+    pub made: Option<Secret>,
+}
+
+/// Loads all keys; makes one, to be shown once, when there is none and only this machine can call.
+pub async fn load(config: &Config, store: &dyn Store) -> Result<Loaded, Failure> {
+    let mut snapshot = store.keys_snapshot().await.map_err(Failure::operation)?;
+    let made = match startup_rule(config, !snapshot.keys.is_empty()) {
+        KeyRule::AsConfigured => None,
+        KeyRule::RefusePublic => {
+            let words = "no caller key is configured and others than this machine could call; \
+                         make one with `turnkeep keys create NAME`, or listen on 127.0.0.1";
+            return Err(Failure::Usage(words.into()));
+        }
+        KeyRule::MakeOne => {
+            let new = NewKey { scopes: vec!["chat".into(), "viewer".into()], ..NewKey::named(FIRST_KEY) };
+            let (_, secret) = store.create_key(new).await?;
+            snapshot = store.keys_snapshot().await.map_err(Failure::operation)?;
+            Some(secret)
+        }
+    };
+    let pepper = snapshot.pepper.clone();
+    let mut configured = BTreeMap::new();
+    for key in &config.keys {
+        let secret = key.secret.resolve().map_err(|why| Failure::Usage(format!("keys {:?}: {why}", key.name)))?;
+        let caller = Caller {
+            name: key.name.as_str().into(),
+            scopes: key.scopes.iter().map(|scope| scope_of(scope.name())).collect::<Option<_>>().unwrap_or_default(),
+            models: Globs::new(key.models.clone()),
+        };
+        configured.insert(hash_key(&pepper, secret.expose()), Known { caller: Arc::new(caller), until_ms: None });
+    }
+    let mut known = of_store(&snapshot);
+    known.extend(configured.clone());
+    let callers = Callers::new(move |presented| hash_key(&pepper, presented), known);
+    Ok(Loaded { callers, configured, made })
+}
+
+fn of_store(snapshot: &KeySnapshot) -> BTreeMap<KeyDigest, Known> {
+    let mut out = BTreeMap::new();
+    for key in &snapshot.keys {
+        let caller = Arc::new(Caller {
+            name: key.name.as_str().into(),
+            scopes: key.scopes.iter().filter_map(|scope| scope_of(scope)).collect(),
+            models: Globs::new(key.models.clone()),
+        });
+        if let Some((old, until)) = &key.old_hash {
+            let until_ms = Some(key.expires_ms.map_or(*until, |end| end.min(*until)));
+            out.insert(*old.bytes(), Known { caller: caller.clone(), until_ms });
+        }
+        out.insert(*key.hash.bytes(), Known { caller, until_ms: key.expires_ms });
+    }
+    out
+}
+
+fn scope_of(name: &str) -> Option<Scope> {
+    match name {
+        "chat" => Some(Scope::Chat),
+        "metrics" => Some(Scope::Metrics),
+        "viewer" => Some(Scope::Viewer),
+        "admin" => Some(Scope::Admin),
+        _ => None,
+    }
+}
+
+/// Follows what the command line does to the store's keys while the gateway runs.
+pub async fn follow(gateway: Arc<Gateway>, store: Arc<dyn Store>, configured: BTreeMap<KeyDigest, Known>) {
+    let mut seen = store.revision().await.ok();
+    let mut every = tokio::time::interval(FOLLOW_EVERY);
+    loop {
+        every.tick().await;
+        let Ok(revision) = store.revision().await else { continue };
+        if seen == Some(revision) {
+            continue;
+        }
+        if let Ok(snapshot) = store.keys_snapshot().await {
+            let mut known = of_store(&snapshot);
+            known.extend(configured.clone());
+            gateway.callers().replace(known);
+            seen = Some(revision);
+            tracing::info!("the callers' keys were read again from the store");
+        }
+    }
+}
