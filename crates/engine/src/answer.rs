@@ -25,9 +25,16 @@ pub(crate) struct Read {
 
 enum Way {
     Stream(Box<StreamCodec>),
-    Plain { whole: BytesMut, facts: Facts },
+    Plain {
+        whole: BytesMut,
+        facts: Facts,
+    },
     /// An error reply, or a body that is not what was asked for: read to its bound and classified.
-    Error { status: StatusCode, whole: BytesMut, wait: Option<Duration> },
+    Error {
+        status: StatusCode,
+        whole: BytesMut,
+        wait: Option<Duration>,
+    },
 }
 
 /// An answer being read.
@@ -94,7 +101,11 @@ impl Answering {
             Way::Error { whole, .. } => {
                 let room = MAX_ERROR_BODY.saturating_sub(whole.len());
                 whole.extend_from_slice(&chunk[..chunk.len().min(room)]);
-                if room <= chunk.len() { self.classify() } else { Ok(Read { content: false, progress: Progress::Open }) }
+                if room <= chunk.len() {
+                    self.classify()
+                } else {
+                    Ok(Read { content: false, progress: Progress::Open })
+                }
             }
         }
     }

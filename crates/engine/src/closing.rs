@@ -53,8 +53,11 @@ impl OpenAttempt {
                 if let Some(lease) = lease {
                     lease.judge(fault);
                 }
-                let (usage, exact) =
-                    if facts.content_bytes > 0 || facts.usage.is_some() { self.usage(facts, false) } else { (Usage::default(), true) };
+                let (usage, exact) = if facts.content_bytes > 0 || facts.usage.is_some() {
+                    self.usage(facts, false)
+                } else {
+                    (Usage::default(), true)
+                };
                 (AttemptOutcome::Failed(fault.kind), usage, exact)
             }
             AttemptEnd::Interrupted => {
@@ -67,13 +70,8 @@ impl OpenAttempt {
                 (AttemptOutcome::Interrupted, Usage::default(), true)
             }
         };
-        tally.attempt(
-            &self.upstream,
-            match outcome {
-                AttemptOutcome::Completed => "none",
-                other => other.name(),
-            },
-        );
+        let fault = if outcome == AttemptOutcome::Completed { "none" } else { outcome.name() };
+        tally.attempt(&self.upstream, fault);
         tally.usage(&usage);
         let closed = AttemptClosed { attempt: self.attempt, outcome, usage, exact, closed_ms: self.clock.unix_ms() };
         if let Err(error) = self.ledger.close(closed).await {

@@ -1,6 +1,7 @@
 //! The one drive loop: performs the machine's effects and feeds it what happens, streamed or plain. It waits for one
 //! thing at a time besides the client and the timers, and every order of importance is the machine's.
 
+use crate::admission::{SlotLease, Wanted};
 use crate::answer::{Answering, Read};
 use crate::call::{self, Written};
 use crate::closing::OpenAttempt;
@@ -10,7 +11,6 @@ use crate::machine::{AttemptEnd, Downstream, Effect, Ending, Event, Machine, Tur
 use crate::pipe::{ReplyHead, ReplyWriter};
 use crate::ports::{Answer, AttemptOpened, Call};
 use crate::tally::TurnLabels;
-use crate::admission::{SlotLease, Wanted};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -212,11 +212,8 @@ impl Drive {
     }
 
     fn slot(&mut self, lease: SlotLease) -> Event {
-        let event = Event::Slot {
-            account: lease.account(),
-            route: lease.route_index(),
-            clocks: lease.route().upstream.clocks,
-        };
+        let event =
+            Event::Slot { account: lease.account(), route: lease.route_index(), clocks: lease.route().upstream.clocks };
         self.engine.tally.queue.observe(self.input.received.elapsed());
         self.upstream = lease.route().upstream.name.clone();
         self.lease = Some(lease);
@@ -493,7 +490,8 @@ impl Drive {
         let error = match (ending, self.uncarriable.take()) {
             (Ending::Uncarriable, Some(error)) => error,
             (other, _) => {
-                let words = theirs.map(|theirs| (theirs.classified.message.as_str(), theirs.classified.param.as_deref()));
+                let words =
+                    theirs.map(|theirs| (theirs.classified.message.as_str(), theirs.classified.param.as_deref()));
                 client_error(other, dialect, self.now(), words)
             }
         };
@@ -505,7 +503,10 @@ impl Drive {
         self.head_out = true;
         let own = theirs.filter(|theirs| {
             let invalid = matches!(ending, Ending::Fault(fault) if fault.kind == FaultKind::RequestInvalid);
-            invalid && theirs.dialect == dialect && theirs.status.as_u16() == error.status && theirs.body.starts_with(b"{")
+            invalid
+                && theirs.dialect == dialect
+                && theirs.status.as_u16() == error.status
+                && theirs.body.starts_with(b"{")
         });
         let (status, body) = match own {
             Some(theirs) => (theirs.status.as_u16(), theirs.body.clone()),

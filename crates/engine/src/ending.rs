@@ -2,33 +2,48 @@
 
 use crate::machine::Ending;
 use std::time::Duration;
-use turnkeep_base::{ClientError, ClientView, Dialect, Fault, FaultKind, verdict};
+use turnkeep_base::{ClientError, ClientView, Dialect, Effect, Fault, FaultKind, verdict};
 use turnkeep_policy::Moment;
 use turnkeep_policy::accounts::Unavailable;
 
 /// The error for an ending. `message` and `param` are the upstream's own words, for a fault of the request.
-pub fn client_error(ending: &Ending, dialect: Dialect, now: Moment, upstreams: Option<(&str, Option<&str>)>) -> ClientError {
+pub fn client_error(
+    ending: &Ending,
+    dialect: Dialect,
+    now: Moment,
+    upstreams: Option<(&str, Option<&str>)>,
+) -> ClientError {
     match ending {
         Ending::Fault(fault) => of_fault(fault, dialect, upstreams),
         Ending::Unavailable(unavailable) => of_unavailable(*unavailable, now),
-        Ending::Uncarriable => ClientError::new(400, "invalid_request", "the request cannot be carried to any upstream of this model"),
-        Ending::Shutdown => ClientError::new(503, "shutting_down", "the gateway is shutting down; try again in a moment"),
+        Ending::Uncarriable => {
+            ClientError::new(400, "invalid_request", "the request cannot be carried to any upstream of this model")
+        }
+        Ending::Shutdown => {
+            ClientError::new(503, "shutting_down", "the gateway is shutting down; try again in a moment")
+        }
     }
 }
 
 fn of_fault(fault: &Fault, dialect: Dialect, upstreams: Option<(&str, Option<&str>)>) -> ClientError {
     let view = verdict::row(fault.kind).client;
     let status = match (view, fault.evidence.status) {
-        (ClientView::UpstreamsOwn, Some(status)) if (400..500).contains(&status) && !matches!(status, 401 | 403 | 429) => status,
+        (ClientView::UpstreamsOwn, Some(status))
+            if (400..500).contains(&status) && !matches!(status, 401 | 403 | 429) =>
+        {
+            status
+        }
         (view, _) => view.status(dialect == Dialect::Messages),
     };
     let theirs = upstreams.map_or("", |(message, _)| message);
-    let message = match fault.kind {
-        FaultKind::RequestInvalid | FaultKind::PolicyBlocked if !theirs.is_empty() => theirs.to_owned(),
-        FaultKind::ModelNotFound | FaultKind::ModelNotEntitled if !theirs.is_empty() => {
-            format!("the upstream does not serve this model: {theirs}")
-        }
-        kind => words(kind, fault),
+    let message = if theirs.is_empty() {
+        words(fault.kind, fault)
+    } else if matches!(fault.kind, FaultKind::RequestInvalid | FaultKind::PolicyBlocked) {
+        theirs.to_owned()
+    } else if matches!(fault.kind, FaultKind::ModelNotFound | FaultKind::ModelNotEntitled) {
+        format!("the upstream does not serve this model: {theirs}")
+    } else {
+        words(fault.kind, fault)
     };
     let mut error = ClientError::new(status, code(fault.kind), message);
     error.param = upstreams.and_then(|(_, param)| param).map(str::to_owned);
@@ -40,24 +55,27 @@ fn of_fault(fault: &Fault, dialect: Dialect, upstreams: Option<(&str, Option<&st
 }
 
 fn code(kind: FaultKind) -> &'static str {
-    match kind {
-        FaultKind::RequestInvalid => "invalid_request",
-        other => other.name(),
-    }
+    if kind == FaultKind::RequestInvalid { "invalid_request" } else { kind.name() }
 }
 
 fn default_wait(kind: FaultKind) -> Duration {
-    Duration::from_secs(match kind {
-        FaultKind::RateLimited => 15,
-        FaultKind::QuotaExhausted => 600,
-        FaultKind::EgressThrottled => 30,
-        _other => 2,
-    })
+    match verdict::row(kind).effect {
+        Effect::RateCooldown(wait) | Effect::QuotaCooldown(wait) => wait,
+        Effect::None
+        | Effect::Budget
+        | Effect::Suspend
+        | Effect::ModelBlocked(_)
+        | Effect::ModelOverload
+        | Effect::HealthSample
+        | Effect::Misconfigured => Duration::from_secs(2),
+    }
 }
 
 fn words(kind: FaultKind, fault: &Fault) -> String {
     let what = match kind {
-        FaultKind::CredentialRejected => "the upstream rejected the gateway's own credential; the operator must check the account",
+        FaultKind::CredentialRejected => {
+            "the upstream rejected the gateway's own credential; the operator must check the account"
+        }
         FaultKind::AccountSuspended => "the upstream has suspended the gateway's account; the operator must act",
         FaultKind::QuotaExhausted => "the quota of every account for this model is used up",
         FaultKind::RateLimited => "every account for this model is rate limited by its provider",
@@ -93,21 +111,22 @@ fn words(kind: FaultKind, fault: &Fault) -> String {
         FaultKind::TooLarge => "the request body is too large",
         FaultKind::BodyTimeout => "the request body did not arrive in time",
     };
-    match kind {
-        FaultKind::GatewayExhausted => format!("{what}: {}", fault.evidence.detail),
-        _other => match &fault.evidence.code {
-            Some(code) => format!("{what} ({}: {code})", kind.name()),
-            None => format!("{what} ({})", kind.name()),
-        },
+    match &fault.evidence.code {
+        _ if kind == FaultKind::GatewayExhausted => format!("{what}: {}", fault.evidence.detail),
+        Some(code) => format!("{what} ({}: {code})", kind.name()),
+        None => format!("{what} ({})", kind.name()),
     }
 }
 
 fn of_unavailable(unavailable: Unavailable, now: Moment) -> ClientError {
     let exhausted = "account queue exhausted (账号队列耗尽)";
     let (status, code, message, retry_at) = match unavailable {
-        Unavailable::AllCooling { retry_at } => {
-            (429, "pool_exhausted", format!("{exhausted}: every account for this model is cooling down"), Some(retry_at))
-        }
+        Unavailable::AllCooling { retry_at } => (
+            429,
+            "pool_exhausted",
+            format!("{exhausted}: every account for this model is cooling down"),
+            Some(retry_at),
+        ),
         Unavailable::AllBusy { retry_at } => {
             (429, "pool_exhausted", format!("{exhausted}: every account for this model is busy"), retry_at)
         }
@@ -148,9 +167,8 @@ mod tests {
 
     #[test]
     fn a_refused_credential_is_never_the_callers_401_and_an_overload_is_529_in_messages() {
-        let ending = |kind, status| {
-            Ending::Fault(Fault::new(kind, Phase::Answered, Evidence::text("x").with_status(status)))
-        };
+        let ending =
+            |kind, status| Ending::Fault(Fault::new(kind, Phase::Answered, Evidence::text("x").with_status(status)));
         let rejected = ending(FaultKind::CredentialRejected, 401);
         assert_eq!(client_error(&rejected, Dialect::Chat, Moment(0), None).status, 502);
         let overloaded = ending(FaultKind::ModelOverloaded, 503);

@@ -444,7 +444,11 @@ impl Machine {
                 }
             }
             Timer::MaxTurn if attempting => {
-                self.fault(Fault::clock(FaultKind::DeadlineExceeded, phase, clock(ClockKind::MaxTurn, false)), now, out);
+                self.fault(
+                    Fault::clock(FaultKind::DeadlineExceeded, phase, clock(ClockKind::MaxTurn, false)),
+                    now,
+                    out,
+                );
             }
             Timer::FirstContent if attempting => {
                 let clock = clock(ClockKind::FirstContent, false);

@@ -149,8 +149,14 @@ impl Tally {
         let origin = verdict::verdict(fault).origin.name();
         bump(&self.upstream_faults, (fault.kind, origin, upstream.to_owned()));
         if fault.kind == FaultKind::Unclassified {
-            let code: String =
-                fault.evidence.code.clone().unwrap_or_else(|| fault.evidence.detail.clone()).chars().take(120).collect();
+            let code: String = fault
+                .evidence
+                .code
+                .clone()
+                .unwrap_or_else(|| fault.evidence.detail.clone())
+                .chars()
+                .take(120)
+                .collect();
             let mut warned = self.warned.lock();
             if warned.len() < 64 && !warned.contains(&code) {
                 tracing::warn!(upstream, status = fault.evidence.status, code = %code, "an unclassified fault");

@@ -60,9 +60,10 @@ impl Listener {
     /// Where it is.
     pub fn bound(&self) -> Result<Bound, ServeError> {
         match self {
-            Listener::Tcp(listener, _) => {
-                listener.local_addr().map(Bound::Tcp).map_err(|source| ServeError { place: "a TCP socket".into(), source })
-            }
+            Listener::Tcp(listener, _) => listener
+                .local_addr()
+                .map(Bound::Tcp)
+                .map_err(|source| ServeError { place: "a TCP socket".into(), source }),
             Listener::Unix(_, path) => Ok(Bound::Unix(path.clone())),
         }
     }
@@ -73,9 +74,9 @@ impl Listener {
 pub async fn serve(gateway: Arc<Gateway>, listeners: Vec<Listener>, stop: watch::Receiver<bool>) {
     let permits = Arc::new(Semaphore::new(gateway.limits.connections));
     let graceful = GracefulShutdown::new();
-    let loops = listeners.into_iter().map(|listener| {
-        accept_loop(listener, gateway.clone(), permits.clone(), stop.clone(), &graceful)
-    });
+    let loops = listeners
+        .into_iter()
+        .map(|listener| accept_loop(listener, gateway.clone(), permits.clone(), stop.clone(), &graceful));
     futures_util::future::join_all(loops).await;
     graceful.shutdown().await;
 }

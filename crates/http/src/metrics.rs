@@ -54,8 +54,7 @@ impl Scrape {
             .into_iter()
             .map(|((upstream, fault), count)| (vec![("upstream", upstream), ("fault", fault.to_owned())], count));
         let faults = tally.upstream_faults().into_iter().map(|((kind, origin, upstream), count)| {
-            let row =
-                vec![("fault", kind.name().to_owned()), ("origin", origin.to_owned()), ("upstream", upstream)];
+            let row = vec![("fault", kind.name().to_owned()), ("origin", origin.to_owned()), ("upstream", upstream)];
             (row, count)
         });
         let tokens = tally.tokens().into_iter().map(|(kind, count)| (vec![("kind", kind.to_owned())], count));

@@ -48,9 +48,8 @@ pub fn metrics(gateway: &Gateway) -> Response<ReplyBody> {
 
 /// Named counters, which `/metrics` carries too.
 pub fn counters(tally: &Tally, gateway: &Gateway) -> Vec<(&'static str, u64)> {
-    let out = |snapshot: &Snapshot| {
-        matches!(snapshot.standing.status(), Status::Errored { .. } | Status::Suspended { .. })
-    };
+    let out =
+        |snapshot: &Snapshot| matches!(snapshot.standing.status(), Status::Errored { .. } | Status::Suspended { .. });
     let dead = gateway.engine.admission.snapshots().iter().filter(|snapshot| out(snapshot)).count() as u64;
     let mut list = vec![
         ("failover_hops", tally.failover_hops.get()),

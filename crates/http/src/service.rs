@@ -141,9 +141,7 @@ impl Gateway {
                 Err(error) => refuse(error),
             },
             Place::Model(name) => match self.authenticate(&request, Scope::Chat) {
-                Ok(caller) => {
-                    turns::model(&self, &caller, dialect, name).unwrap_or_else(|error| refuse(error))
-                }
+                Ok(caller) => turns::model(&self, &caller, dialect, name).unwrap_or_else(&refuse),
                 Err(error) => refuse(error),
             },
             Place::Turn(dialect, operation) => match self.authenticate(&request, Scope::Chat) {

@@ -52,7 +52,11 @@ async fn admit(
 ) -> Result<Admitted, Unread> {
     let refuse = |error: ClientError| Unread::Refused(error);
     if gateway.is_draining() {
-        return Err(refuse(ClientError::new(503, "shutting_down", "the gateway is shutting down; try again in a moment")));
+        return Err(refuse(ClientError::new(
+            503,
+            "shutting_down",
+            "the gateway is shutting down; try again in a moment",
+        )));
     }
     let (head, body) = request.into_parts();
     check_content(&head.headers).map_err(refuse)?;
@@ -105,19 +109,29 @@ fn check_content(headers: &HeaderMap) -> Result<(), ClientError> {
         let kind = text.split(';').next().unwrap_or("").trim();
         if !kind.eq_ignore_ascii_case("application/json") {
             let message = format!("content-type: send application/json, not {text:?}");
-            return Err(ClientError { param: Some("content-type".into()), ..ClientError::new(415, "unsupported_media_type", message) });
+            return Err(ClientError {
+                param: Some("content-type".into()),
+                ..ClientError::new(415, "unsupported_media_type", message)
+            });
         }
     }
     if let Some(value) = headers.get(header::CONTENT_ENCODING)
         && !value.as_bytes().eq_ignore_ascii_case(b"identity")
     {
         let message = format!("content-encoding: compressed bodies ({value:?}) are not taken; send the body as it is");
-        return Err(ClientError { param: Some("content-encoding".into()), ..ClientError::new(415, "unsupported_encoding", message) });
+        return Err(ClientError {
+            param: Some("content-encoding".into()),
+            ..ClientError::new(415, "unsupported_encoding", message)
+        });
     }
     Ok(())
 }
 
-fn resolve(gateway: &Gateway, caller: &Caller, request: &ClientRequest) -> Result<(Arc<str>, Arc<[Route]>), ClientError> {
+fn resolve(
+    gateway: &Gateway,
+    caller: &Caller,
+    request: &ClientRequest,
+) -> Result<(Arc<str>, Arc<[Route]>), ClientError> {
     let catalog = gateway.catalog.load();
     let name = &request.model;
     if let Some(resolved) = catalog.resolve(name) {
@@ -177,7 +191,12 @@ pub fn models(gateway: &Gateway, caller: &Caller, dialect: Dialect) -> Response<
 }
 
 /// One of them.
-pub fn model(gateway: &Gateway, caller: &Caller, dialect: Dialect, name: &str) -> Result<Response<ReplyBody>, ClientError> {
+pub fn model(
+    gateway: &Gateway,
+    caller: &Caller,
+    dialect: Dialect,
+    name: &str,
+) -> Result<Response<ReplyBody>, ClientError> {
     let catalog = gateway.catalog.load();
     if catalog.resolve(name).is_none() || !caller.models.allow(name) {
         let message = format!("model: there is no model {name:?} that this key may use");

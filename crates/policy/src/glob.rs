@@ -42,7 +42,9 @@ mod tests {
 
     #[test]
     fn stars_stand_for_any_run_of_characters() {
-        for (pattern, name) in [("*", ""), ("a*", "abc"), ("*c", "abc"), ("a*c", "ac"), ("a*b*c", "axxbyyc"), ("a", "a")] {
+        for (pattern, name) in
+            [("*", ""), ("a*", "abc"), ("*c", "abc"), ("a*c", "ac"), ("a*b*c", "axxbyyc"), ("a", "a")]
+        {
             assert!(matches(pattern, name), "{pattern} {name}");
         }
         for (pattern, name) in [("a*", "ba"), ("*c", "cb"), ("a*c", "a"), ("ab*b", "ab"), ("a", "ab"), ("", "a")] {

@@ -8,8 +8,8 @@ pub mod explain;
 pub mod init;
 pub mod keys;
 pub mod lab;
-pub mod serve;
 pub(crate) mod open_store;
+pub mod serve;
 mod table;
 
 use crate::config::ConfigErrors;

@@ -40,7 +40,8 @@ impl Probe for Live {
                 let text: String = String::from_utf8_lossy(&body).chars().take(200).collect();
                 return Err(format!("{}: {text}", answer.status));
             }
-            let list: serde_json::Value = serde_json::from_slice(&body).map_err(|error| format!("not JSON: {error}"))?;
+            let list: serde_json::Value =
+                serde_json::from_slice(&body).map_err(|error| format!("not JSON: {error}"))?;
             let models = list["data"].as_array().ok_or("the answer holds no list of models")?;
             Ok(models.iter().filter_map(|model| model["id"].as_str()).map(str::to_owned).collect())
         })

@@ -253,8 +253,7 @@ async fn listen(config: &Config) -> Result<(Vec<Listener>, Vec<Bound>), Failure>
 fn bind(addresses: &[SocketAddr]) -> std::io::Result<TcpListener> {
     let mut last = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
     for address in addresses {
-        let socket =
-            if address.is_ipv4() { tokio::net::TcpSocket::new_v4() } else { tokio::net::TcpSocket::new_v6() }?;
+        let socket = if address.is_ipv4() { tokio::net::TcpSocket::new_v4() } else { tokio::net::TcpSocket::new_v6() }?;
         #[cfg(unix)]
         socket.set_reuseaddr(true)?;
         match socket.bind(*address).and_then(|()| socket.listen(4096)) {

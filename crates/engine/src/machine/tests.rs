@@ -128,7 +128,9 @@ fn a_network_fault_with_nobody_else_is_tried_once_more_on_the_same_account() {
     run.fault(FaultKind::ConnectRefused, Phase::Unsent);
     run.sit_out_the_backoff();
     let end = run.on(Event::NoSlot(Unavailable::NoAccounts));
-    assert!(matches!(&end[..], [.., Effect::WriteError(Ending::Fault(fault)), Effect::End] if fault.kind == FaultKind::ConnectRefused));
+    assert!(
+        matches!(&end[..], [.., Effect::WriteError(Ending::Fault(fault)), Effect::End] if fault.kind == FaultKind::ConnectRefused)
+    );
 }
 
 #[test]

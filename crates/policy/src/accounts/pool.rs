@@ -154,15 +154,15 @@ impl Pool {
                 if !asked || &*account.spec.id.upstream != candidate.upstream {
                     continue;
                 }
-                match account.eligible(now, candidate.model) {
-                    Eligible::Yes { trial } => {
-                        let pick = Pick { route, account: key, trial };
-                        let rank = account.rank(now, trial, need.tie, key);
-                        if best.is_none_or(|(other, _)| rank < other) {
-                            best = Some((rank, pick));
-                        }
+                let eligible = account.eligible(now, candidate.model);
+                if let Eligible::Yes { trial } = eligible {
+                    let pick = Pick { route, account: key, trial };
+                    let rank = account.rank(now, trial, need.tie, key);
+                    if best.is_none_or(|(other, _)| rank < other) {
+                        best = Some((rank, pick));
                     }
-                    other => seen.add(other),
+                } else {
+                    seen.add(eligible);
                 }
             }
             if let Some((_, pick)) = best {
@@ -250,8 +250,7 @@ impl Pool {
     /// Whether any account could serve something, now or after a wait.
     pub fn has_usable(&self) -> bool {
         self.accounts.iter().any(|account| {
-            account.spec.has_secret
-                && matches!(account.standing.status(), Status::Active | Status::Errored { .. })
+            account.spec.has_secret && matches!(account.standing.status(), Status::Active | Status::Errored { .. })
         })
     }
 
@@ -404,7 +403,13 @@ mod tests {
         let mut pool = pool(&[("a", "1", 1), ("a", "2", 1)]);
         assert_eq!(pool.pick(Moment(0), &need(&[B], &[])), Err(Unavailable::NoAccounts));
         pool.judge(Moment(0), AccountKey(0), "m", false, &fault(FaultKind::RateLimited));
-        pool.judge(Moment(0), AccountKey(1), "m", false, &fault(FaultKind::RateLimited).wait(Some(Duration::from_secs(9))));
+        pool.judge(
+            Moment(0),
+            AccountKey(1),
+            "m",
+            false,
+            &fault(FaultKind::RateLimited).wait(Some(Duration::from_secs(9))),
+        );
         let cooling = Unavailable::AllCooling { retry_at: Moment(9000) };
         assert_eq!(pool.pick(Moment(0), &need(&[A], &[])), Err(cooling));
         assert_eq!(pool.pick(Moment(9000), &need(&[A], &[])).map(|pick| pick.account), Ok(AccountKey(1)));

@@ -42,7 +42,10 @@ pub async fn run(args: &DemoArgs, out: &mut impl Write, stop: impl Future<Output
     let serving = tokio::spawn(wired.serve(async {
         let _ = ended.await;
     }));
-    writeln!(out, "A lab upstream and a gateway over it are up, on loopback. One turn through each dialect and route:\n")?;
+    writeln!(
+        out,
+        "A lab upstream and a gateway over it are up, on loopback. One turn through each dialect and route:\n"
+    )?;
     let mut failed = 0;
     for (title, path, body) in turns() {
         match turn(address, key.expose(), path, &body).await {
@@ -120,7 +123,9 @@ fn turns() -> Vec<(&'static str, &'static str, Value)> {
         for stream in [false, true] {
             let title = match (behind, stream) {
                 ("OpenAI upstream", false) => ["OpenAI Chat -> OpenAI", "Anthropic Messages -> OpenAI"],
-                ("OpenAI upstream", true) => ["OpenAI Chat -> OpenAI, streamed", "Anthropic Messages -> OpenAI, streamed"],
+                ("OpenAI upstream", true) => {
+                    ["OpenAI Chat -> OpenAI, streamed", "Anthropic Messages -> OpenAI, streamed"]
+                }
                 (_, false) => ["OpenAI Chat -> Anthropic", "Anthropic Messages -> Anthropic"],
                 (_, true) => ["OpenAI Chat -> Anthropic, streamed", "Anthropic Messages -> Anthropic, streamed"],
             };

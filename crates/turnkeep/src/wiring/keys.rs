@@ -44,7 +44,7 @@ pub async fn load(config: &Config, store: &dyn Store) -> Result<Loaded, Failure>
             Some(secret)
         }
     };
-    let pepper = snapshot.pepper.clone();
+    let pepper = snapshot.pepper;
     let mut configured = BTreeMap::new();
     for key in &config.keys {
         let secret = key.secret.resolve().map_err(|why| Failure::Usage(format!("keys {:?}: {why}", key.name)))?;
