@@ -18,6 +18,8 @@ pub struct Tap {
     counts: Counts,
     /// The open blocks: index, is a tool call, something came.
     open: Vec<(u64, bool, bool)>,
+    /// The reason of the end has been told.
+    ending: bool,
 }
 
 fn malformed(invalid: Invalid) -> ReplyFault {
@@ -33,11 +35,20 @@ fn whole<'a>(data: &'a [u8], each: impl FnMut(&mut Reader<'a>, &str) -> Result<(
 impl Tap {
     /// A tap for one answer.
     pub fn new(_options: &ReplyOptions) -> Self {
-        Tap { counts: Counts::default(), open: Vec::new() }
+        Tap { counts: Counts::default(), open: Vec::new(), ending: false }
     }
 
-    /// Reads one frame in passing.
+    /// Reads one frame in passing. The frame that tells why the answer ends, and all after it, is `Terminal`, a comment
+    /// too: none of it may overtake the end that is held back.
     pub fn frame(&mut self, frame: &Frame, facts: &mut Facts) -> Result<Passed, ReplyFault> {
+        let mut passed = self.read(frame, facts)?;
+        if self.ending {
+            passed.class = passed.class.map(|_| Class::Terminal);
+        }
+        Ok(passed)
+    }
+
+    fn read(&mut self, frame: &Frame, facts: &mut Facts) -> Result<Passed, ReplyFault> {
         let pass = |class| Ok(Passed { class: Some(class), progress: Progress::Open });
         let Some(data) = frame.data.as_ref().filter(|data| !data.trim_ascii().is_empty()) else {
             return pass(Class::Preamble);
@@ -158,6 +169,7 @@ impl Tap {
         }
         if finish.is_some() {
             facts.finish = finish;
+            self.ending = true;
         }
         Ok(if finish.is_some() { Class::Terminal } else { Class::Preamble })
     }
