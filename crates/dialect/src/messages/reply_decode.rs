@@ -86,8 +86,8 @@ impl StreamDecoder {
         }
     }
 
-    /// Reads one frame and appends what it means. An `error` event is a fault; so are data that are no JSON, and pieces
-    /// of a block that is not open.
+    /// Reads one frame and appends what it means. An `error` event is a fault; so are data that are no JSON, pieces of
+    /// a block that is not open, and a block after the end's reason.
     pub fn frame(&mut self, frame: &Frame, events: &mut Vec<Event>) -> Result<Progress, ReplyFault> {
         let Some(data) = frame.data.as_ref().filter(|data| !data.trim_ascii().is_empty() && **data != b"[DONE]"[..])
         else {
@@ -101,6 +101,9 @@ impl StreamDecoder {
         }
         match fields.kind.as_str() {
             "message_start" => self.message_start(fields.message, events).map_err(malformed)?,
+            "content_block_start" if self.finished => {
+                return Err(ReplyFault::malformed("a block after the `stop_reason`"));
+            }
             "content_block_start" => {
                 self.start(events);
                 let block = fields.block.unwrap_or("{}");
