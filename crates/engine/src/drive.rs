@@ -195,6 +195,11 @@ impl Drive {
             }
         })
         .await;
+        // A future that has ended must not be asked again, whatever the machine does next.
+        match happened {
+            Happened::Slot(_) | Happened::Entry(_) | Happened::Head(_) => self.waiting = Waiting::Nothing,
+            Happened::Gone | Happened::Chunk(_) | Happened::Room => {}
+        }
         match happened {
             Happened::Gone => Event::ClientGone,
             Happened::Slot(Ok(lease)) => self.slot(lease),
