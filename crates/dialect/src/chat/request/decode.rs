@@ -2,7 +2,7 @@
 //! its path, now or (as `Other`) by the target's encoder; hints without one are named.
 
 use super::decode_message::{Legacy, message};
-use super::decode_tools::{functions, legacy_choice, response_format, tool_choice, tools};
+use super::decode_tools::{functions, legacy_choice, named, response_format, tool_choice, tools};
 use super::read::missing;
 use crate::json::{Invalid, Kind, Reader};
 use crate::turn::{Text, Thinking, Turn};
@@ -66,7 +66,7 @@ fn top<'a>(r: &mut Reader<'a>, key: &str, turn: &mut Turn<'a>, extra: &mut Extra
                 turn.stream_usage = r.bool()?;
                 return Ok(());
             }
-            r.skip().map(|_| ())
+            named(r, &mut turn.hints, "stream_options.", key)
         })?,
         "max_tokens" => extra.max_tokens = Some(r.u64()?),
         "max_completion_tokens" => extra.max_completion_tokens = Some(r.u64()?),
@@ -90,8 +90,8 @@ fn top<'a>(r: &mut Reader<'a>, key: &str, turn: &mut Turn<'a>, extra: &mut Extra
         }
         "tools" => tools(r, turn)?,
         "functions" => functions(r, turn)?,
-        "tool_choice" => turn.tool_choice = Some(tool_choice(r)?),
-        "function_call" => turn.tool_choice = Some(legacy_choice(r)?),
+        "tool_choice" => turn.tool_choice = Some(tool_choice(r, &mut turn.hints)?),
+        "function_call" => turn.tool_choice = Some(legacy_choice(r, &mut turn.hints)?),
         "parallel_tool_calls" => turn.parallel_tools = Some(r.bool()?),
         "response_format" => turn.output = response_format(r, &mut turn.hints)?,
         "reasoning_effort" => {

@@ -132,16 +132,20 @@ fn field<'a>(
         "tool_call_id" => raw.call_id = Some(r.string()?),
         "name" => raw.name = Some(r.string()?),
         "refusal" => raw.refusal = Some(r.string()?),
-        "reasoning_content" if r.kind()? == Kind::String => raw.reasoning = Some(r.string()?),
-        "reasoning" if r.kind()? == Kind::String => {
+        // One text under two names, as a rule; of two texts the first name's counts.
+        "reasoning_content" | "reasoning" if r.kind()? == Kind::String => {
             let text = r.string()?;
-            raw.reasoning.get_or_insert(text);
+            let known = raw.reasoning.take().filter(|known| !known.is_empty());
+            if known.as_ref().is_some_and(|known| *known != text && !text.is_empty()) {
+                hint(hints, "messages[].reasoning");
+            }
+            raw.reasoning = if key == "reasoning" || text.is_empty() { known.or(Some(text)) } else { Some(text) };
         }
         "thinking_blocks" if r.kind()? == Kind::Array => r.array(|r, _| {
-            raw.blocks.extend(thinking_block(r)?);
+            raw.blocks.extend(thinking_block(r, hints)?);
             Ok::<(), Invalid>(())
         })?,
-        "function_call" => raw.function_call = Some(function(r)?),
+        "function_call" => raw.function_call = Some(function(r, hints, "messages[].function_call.")?),
         "audio" => {
             r.skip()?;
             raw.audio = true;
@@ -173,7 +177,8 @@ fn content_part<'a>(r: &mut Reader<'a>, at: At, hints: &mut Vec<String>) -> Resu
                 }
                 Ok::<(), Invalid>(())
             })?,
-            "cache_control" | "prompt_cache_breakpoint" => cache = Some(r.raw()?).filter(|raw| !says_nothing(raw)),
+            "cache_control" => cache = Some(r.raw()?).filter(|raw| !says_nothing(raw)),
+            "prompt_cache_breakpoint" if r.kind()? == Kind::Object => cache = breakpoint(r, hints)?.or(cache),
             "input_audio" | "file" | "video_url" => {
                 r.skip()?;
             }
@@ -189,6 +194,27 @@ fn content_part<'a>(r: &mut Reader<'a>, at: At, hints: &mut Vec<String>) -> Resu
         other => Body::Other(other.to_owned()),
     };
     Ok(Part { body, at, cache })
+}
+
+/// OpenAI's mark of where a prompt may be cached, in the form that a turn's marks have.
+fn breakpoint<'a>(r: &mut Reader<'a>, hints: &mut Vec<String>) -> Result<Option<&'a str>, Invalid> {
+    let (mut explicit, mut hour) = (false, false);
+    r.object(|r, key| {
+        let place = "messages[].content[].prompt_cache_breakpoint.";
+        match (key, r.clone().raw()?) {
+            ("mode", "\"explicit\"") => explicit = true,
+            ("ttl", "\"1h\"") => hour = true,
+            // What it is without saying so.
+            ("ttl", "\"5m\"") => {}
+            _ => return named(r, hints, place, key),
+        }
+        r.skip().map(|_| ())
+    })?;
+    Ok(match (explicit, hour) {
+        (true, false) => Some(r#"{"type":"ephemeral"}"#),
+        (true, true) => Some(r#"{"type":"ephemeral","ttl":"1h"}"#),
+        (false, _) => None,
+    })
 }
 
 fn image<'a>(r: &Reader<'a>, url: Text<'a>) -> Result<Image<'a>, Invalid> {
@@ -230,7 +256,7 @@ fn tool_call<'a>(r: &mut Reader<'a>, hints: &mut Vec<String>) -> Result<Body<'a>
         match key {
             "id" => id = Some(r.string()?),
             "type" => kind = Some(r.string()?),
-            "function" => inner = Some(function(r)?),
+            "function" => inner = Some(function(r, hints, "messages[].tool_calls[].function.")?),
             "index" | "custom" => {
                 r.skip()?;
             }
@@ -246,15 +272,13 @@ fn tool_call<'a>(r: &mut Reader<'a>, hints: &mut Vec<String>) -> Result<Body<'a>
     }
 }
 
-fn function<'a>(r: &mut Reader<'a>) -> Result<(Text<'a>, Text<'a>), Invalid> {
+fn function<'a>(r: &mut Reader<'a>, hints: &mut Vec<String>, place: &str) -> Result<(Text<'a>, Text<'a>), Invalid> {
     let (mut name, mut arguments) = (None, None);
     r.object(|r, key| {
         match key {
             "name" => name = Some(r.string()?),
             "arguments" => arguments = Some(r.string()?),
-            _ => {
-                r.skip()?;
-            }
+            _ => named(r, hints, place, key)?,
         }
         Ok::<(), Invalid>(())
     })?;
@@ -262,8 +286,8 @@ fn function<'a>(r: &mut Reader<'a>) -> Result<(Text<'a>, Text<'a>), Invalid> {
     Ok((name, arguments.unwrap_or_default()))
 }
 
-/// Our extension, as we write it in answers; a form that we do not know is passed over, as a thought is no content.
-fn thinking_block<'a>(r: &mut Reader<'a>) -> Result<Option<Body<'a>>, Invalid> {
+/// Our extension, as we write it in answers; a form that we do not know is dropped by name, as a thought is no content.
+fn thinking_block<'a>(r: &mut Reader<'a>, hints: &mut Vec<String>) -> Result<Option<Body<'a>>, Invalid> {
     let (mut kind, mut text, mut signature, mut data): (Option<Text<'a>>, _, _, _) = (None, None, None, None);
     r.object(|r, key| {
         match key {
@@ -271,15 +295,20 @@ fn thinking_block<'a>(r: &mut Reader<'a>) -> Result<Option<Body<'a>>, Invalid> {
             "thinking" => text = r.optional_string()?,
             "signature" => signature = r.optional_string()?,
             "data" => data = r.optional_string()?,
-            _ => {
+            // The block's number in its list.
+            "index" => {
                 r.skip()?;
             }
+            _ => named(r, hints, "messages[].thinking_blocks[].", key)?,
         }
         Ok::<(), Invalid>(())
     })?;
     Ok(match (kind.as_deref(), data) {
         (Some("redacted_thinking"), Some(data)) => Some(Body::RedactedThinking(data)),
         (Some("thinking"), _) => Some(Body::Thinking { text: text.unwrap_or_default(), signature }),
-        (Some(_) | None, _) => None,
+        (Some(_) | None, _) => {
+            hint(hints, "messages[].thinking_blocks");
+            None
+        }
     })
 }

@@ -77,7 +77,7 @@ pub(super) fn named(r: &mut Reader<'_>, hints: &mut Vec<String>, place: &str, ke
     Ok(())
 }
 
-pub(super) fn tool_choice<'a>(r: &mut Reader<'a>) -> Result<ToolChoice<'a>, Invalid> {
+pub(super) fn tool_choice<'a>(r: &mut Reader<'a>, hints: &mut Vec<String>) -> Result<ToolChoice<'a>, Invalid> {
     if r.kind()? == Kind::String {
         let word = r.string()?;
         return Ok(match word.as_ref() {
@@ -98,9 +98,9 @@ pub(super) fn tool_choice<'a>(r: &mut Reader<'a>) -> Result<ToolChoice<'a>, Inva
                 name = Some(r.string()?);
                 return Ok(());
             }
-            r.skip().map(|_| ())
+            named(r, hints, "tool_choice.function.", key)
         }),
-        _ => r.skip().map(|_| ()),
+        _ => named(r, hints, "tool_choice.", key),
     })?;
     match (kind.as_deref(), name) {
         (Some("function") | None, Some(name)) => Ok(ToolChoice::Named(name)),
@@ -110,9 +110,9 @@ pub(super) fn tool_choice<'a>(r: &mut Reader<'a>) -> Result<ToolChoice<'a>, Inva
 }
 
 /// The old `function_call`.
-pub(super) fn legacy_choice<'a>(r: &mut Reader<'a>) -> Result<ToolChoice<'a>, Invalid> {
+pub(super) fn legacy_choice<'a>(r: &mut Reader<'a>, hints: &mut Vec<String>) -> Result<ToolChoice<'a>, Invalid> {
     if r.kind()? == Kind::String {
-        return tool_choice(r);
+        return tool_choice(r, hints);
     }
     let mut name = None;
     r.object(|r, key| {
@@ -120,7 +120,7 @@ pub(super) fn legacy_choice<'a>(r: &mut Reader<'a>) -> Result<ToolChoice<'a>, In
             name = Some(r.string()?);
             return Ok(());
         }
-        r.skip().map(|_| ())
+        named(r, hints, "function_call.", key)
     })?;
     name.map(ToolChoice::Named).ok_or_else(|| missing(r, "name"))
 }

@@ -204,20 +204,20 @@ fn output_config<'a>(r: &mut Reader<'a>, turn: &mut Turn<'a>, hints: &mut Hints)
         }
         match key {
             "effort" => turn.reasoning.effort = Some(r.string()?),
-            "format" => turn.output = format(r)?,
+            "format" => turn.output = format(r, hints)?,
             other => hints.skip(r, "output_config.", other)?,
         }
         Ok(())
     })
 }
 
-fn format<'a>(r: &mut Reader<'a>) -> Result<Output<'a>, Invalid> {
+fn format<'a>(r: &mut Reader<'a>, hints: &mut Hints) -> Result<Output<'a>, Invalid> {
     let (mut kind, mut schema) = (None, None);
     r.object::<Invalid>(|r, key| {
         match key {
             "type" => kind = Some(r.string()?),
             "schema" if r.kind()? == Kind::Object => schema = Some(r.raw()?),
-            _ => r.skip().map(drop)?,
+            other => hints.skip(r, "output_config.format.", other)?,
         }
         Ok(())
     })?;

@@ -61,16 +61,21 @@ fn block<'a>(r: &mut Reader<'a>, at: At, hints: &mut Hints) -> Result<Part<'a>, 
     r.object::<Invalid>(|r, key| field(r, key, &mut fields))?;
     let body = body(r, &mut fields, at, hints)?;
     if !matches!(body, Body::Other(_)) {
-        let place = match at {
-            At::System => "system[].",
-            At::Inner { .. } => "messages[].content[].content[].",
-            At::Message(_) | At::Content { .. } | At::Call { .. } => "messages[].content[].",
-        };
+        let place = place_of(at);
         for key in &fields.other {
             hints.name(format!("{place}{key}"));
         }
     }
     Ok(Part { body, at, cache: fields.cache })
+}
+
+/// The place of a block's fields, as hints name it.
+fn place_of(at: At) -> &'static str {
+    match at {
+        At::System => "system[].",
+        At::Inner { .. } => "messages[].content[].content[].",
+        At::Message(_) | At::Content { .. } | At::Call { .. } => "messages[].content[].",
+    }
 }
 
 /// Takes a string; a value of another kind counts as not given, for blocks that use the name otherwise.
@@ -126,7 +131,7 @@ fn body<'a>(r: &Reader<'a>, fields: &mut Fields<'a>, at: At, hints: &mut Hints) 
     Ok(match &*fields.kind {
         "text" => Body::Text(need(fields.text.take(), "text")?),
         "image" => match fields.source.take() {
-            Some(mut source) => image(&mut source)?,
+            Some(mut source) => image(&mut source, at, hints)?,
             None => return Err(r.fail("an image without `source`")),
         },
         // Inside a result nothing but texts and images has a canonical form.
@@ -153,7 +158,8 @@ fn body<'a>(r: &Reader<'a>, fields: &mut Fields<'a>, at: At, hints: &mut Hints) 
     })
 }
 
-fn image<'a>(r: &mut Reader<'a>) -> Result<Body<'a>, Invalid> {
+fn image<'a>(r: &mut Reader<'a>, at: At, hints: &mut Hints) -> Result<Body<'a>, Invalid> {
+    let mut rest: Vec<String> = Vec::new();
     let (mut kind, mut media_type, mut data, mut url) = (Text::default(), None, None, None);
     r.object::<Invalid>(|r, key| {
         match key {
@@ -161,13 +167,24 @@ fn image<'a>(r: &mut Reader<'a>) -> Result<Body<'a>, Invalid> {
             "media_type" => media_type = lax(r)?,
             "data" => data = lax(r)?,
             "url" => url = lax(r)?,
-            _ => r.skip().map(drop)?,
+            other => {
+                if !says_nothing(r.raw()?) {
+                    rest.push(format!("{}source.{other}", place_of(at)));
+                }
+            }
         }
         Ok(())
     })?;
+    let mut named = || rest.drain(..).for_each(|name| hints.name(name));
     match (&*kind, media_type, data, url) {
-        ("base64", Some(media_type), Some(data), _) => Ok(Body::Image(Image::Data { media_type, data })),
-        ("url", _, _, Some(url)) => Ok(Body::Image(Image::Url(url))),
+        ("base64", Some(media_type), Some(data), _) => {
+            named();
+            Ok(Body::Image(Image::Data { media_type, data }))
+        }
+        ("url", _, _, Some(url)) => {
+            named();
+            Ok(Body::Image(Image::Url(url)))
+        }
         ("base64", _, _, _) => Err(r.fail("a base64 source needs the strings `media_type` and `data`")),
         ("url", _, _, None) => Err(r.fail("a url source needs the string `url`")),
         (other, _, _, _) => Ok(Body::Other(format!("image source {other}"))),

@@ -151,9 +151,13 @@ pub(super) fn write_output(request: &mut Object<'_>, turn: &Turn<'_>, dropped: &
             let message = "Messages has no equal of `json_object`; give a `json_schema` instead";
             return Err(at("response_format", message));
         }
-        Output::Schema { name, schema, strict: _ } => {
+        // The form is always kept to exactly; a client that asked for less is told.
+        Output::Schema { name, schema, strict } => {
             if name.is_some() {
                 dropped.insert("response_format.json_schema.name".into());
+            }
+            if *strict == Some(false) {
+                dropped.insert("response_format.json_schema.strict".into());
             }
             Some(schema)
         }
