@@ -1,5 +1,6 @@
 //! The accept loop: TCP, TLS and Unix sockets, bounded connections, and an orderly end.
 
+use crate::client_body::ClientBody;
 use crate::service::Gateway;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -168,7 +169,7 @@ where
         .max_header_list_size(64 << 10);
     let service = service_fn(move |request| {
         let gateway = gateway.clone();
-        async move { Ok::<_, Infallible>(gateway.answer(request).await) }
+        async move { Ok::<_, Infallible>(gateway.answer(ClientBody::of(request)).await) }
     });
     let served = watcher.watch(builder.serve_connection(TokioIo::new(stream), service).into_owned()).await;
     if let Err(error) = served {

@@ -6,6 +6,7 @@
 mod accept;
 pub mod callers;
 pub mod catalog;
+mod client_body;
 mod dialects;
 mod headers;
 mod metrics;

@@ -1,8 +1,9 @@
 //! Reads a request body within its bounds: bytes, time, and the bytes that all requests together may hold.
 
+use crate::client_body::ClientBody;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use turnkeep_base::ClientError;
@@ -35,7 +36,7 @@ pub enum Unread {
 }
 
 /// Reads a body of at most `limit` bytes.
-pub async fn read(body: Incoming, limit: usize, memory: &Arc<Semaphore>) -> Result<ReadBody, Unread> {
+pub async fn read(body: ClientBody, limit: usize, memory: &Arc<Semaphore>) -> Result<ReadBody, Unread> {
     let too_large = || {
         let message = format!("the request body is larger than {limit} bytes; send less, or raise server.max_body");
         Unread::Refused(ClientError::new(413, "too_large", message))
@@ -52,7 +53,7 @@ pub async fn read(body: Incoming, limit: usize, memory: &Arc<Semaphore>) -> Resu
 }
 
 async fn collect(
-    mut body: Incoming,
+    mut body: ClientBody,
     announced: Option<u64>,
     limit: usize,
     memory: &Arc<Semaphore>,

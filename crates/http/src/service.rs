@@ -3,12 +3,12 @@
 
 use crate::callers::{Caller, Callers, Scope};
 use crate::catalog::Catalog;
+use crate::client_body::ClientBody;
 use crate::dialects::{Place, error_dialect, methods, place};
 use crate::reply_body::ReplyBody;
 use crate::{headers, operator, read_body, respond, turns};
 use arc_swap::ArcSwap;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Semaphore;
@@ -105,7 +105,7 @@ impl Gateway {
     }
 
     /// Answers a request.
-    pub(crate) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<ReplyBody> {
+    pub(crate) async fn answer(self: Arc<Self>, request: Request<ClientBody>) -> Response<ReplyBody> {
         let path = request.uri().path().to_owned();
         let dialect = error_dialect(&path, request.headers());
         let place = place(&path);
@@ -152,7 +152,7 @@ impl Gateway {
         }
     }
 
-    fn authenticate(&self, request: &Request<Incoming>, scope: Scope) -> Result<Arc<Caller>, ClientError> {
+    fn authenticate(&self, request: &Request<ClientBody>, scope: Scope) -> Result<Arc<Caller>, ClientError> {
         let refused = |message: &str| {
             self.engine.tally.fault_kind(FaultKind::Unauthenticated);
             ClientError::new(401, "unauthenticated", message)

@@ -1,12 +1,12 @@
 //! From a request to a turn: read, check, resolve, start; and the lists of models.
 
 use crate::callers::Caller;
+use crate::client_body::ClientBody;
 use crate::read_body::{self, Unread};
 use crate::reply_body::ReplyBody;
 use crate::service::Gateway;
 use crate::{headers, respond};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
 use std::future::poll_fn;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -22,7 +22,7 @@ pub async fn turn(
     caller: Arc<Caller>,
     dialect: Dialect,
     operation: Operation,
-    request: Request<Incoming>,
+    request: Request<ClientBody>,
 ) -> Response<ReplyBody> {
     let id = gateway.engine.turn_id();
     match admit(gateway, &caller, dialect, operation, request, id).await {
@@ -47,7 +47,7 @@ async fn admit(
     caller: &Arc<Caller>,
     dialect: Dialect,
     operation: Operation,
-    request: Request<Incoming>,
+    request: Request<ClientBody>,
     id: TurnId,
 ) -> Result<Admitted, Unread> {
     let refuse = |error: ClientError| Unread::Refused(error);
