@@ -38,8 +38,10 @@ def good(path, route):
 
 
 def refused(answer, path, status, *named):
-    """Checks the dialect's own error shape, and that the message names each of `named`."""
+    """Checks the dialect's own error shape, that the message names each of `named`, and that no upstream was asked."""
     assert answer.status == status, answer
+    assert answer.headers.get("x-turnkeep-attempts", "0") == "0", answer
+    assert answer.headers["x-turnkeep-turn"], answer
     assert answer.headers["content-type"].startswith("application/json"), answer
     body = answer.json()
     if "/messages" in path:
@@ -174,6 +176,44 @@ WRONG_TYPES = [
     ("tools", {}, "tools"),
     ("tools", ["text"], "tools"),
     ("tool_choice", 5, "tool_choice"),
+    ("metadata", "text", "metadata"),
+    ("top_p", {}, "top_p"),
+]
+
+# Fields that only one of the dialects has, or has in another place.
+WRONG_IN_CHAT = [
+    ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text"),
+    ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content[0].image_url"),
+    ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}, "image_url.url"),
+    ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].tool_call_id"),
+    ({"messages": [{"role": "assistant", "tool_calls": [{"type": "function", "function": {}}]}]}, "tool_calls[0].id"),
+    ({"max_completion_tokens": 1.5}, "max_completion_tokens"),
+    ({"n": "two"}, "n"),
+    ({"stream_options": 1}, "stream_options"),
+    ({"stream_options": {"include_usage": "yes"}}, "stream_options.include_usage"),
+    ({"response_format": "json"}, "response_format"),
+    ({"tools": [{"type": "function"}]}, "tools[0].function"),
+    ({"tools": [{"type": "function", "function": {"name": 5}}]}, "tools[0].function.name"),
+    ({"parallel_tool_calls": "no"}, "parallel_tool_calls"),
+    ({"stop": 5}, "stop"),
+    ({"seed": "x"}, "seed"),
+]
+WRONG_IN_MESSAGES = [
+    ({"messages": [{"role": "user", "content": None}]}, "messages[0].content"),
+    ({"messages": [{"role": "user", "content": [{"type": "image"}]}]}, "messages[0].content[0].source"),
+    ({"messages": [{"role": "user", "content": [{"type": "tool_result"}]}]}, "messages[0].content[0].tool_use_id"),
+    ({"messages": [{"role": "assistant", "content": [{"type": "tool_use", "id": "a"}]}]}, "messages[0].content[0].name"),
+    ({"messages": [{"role": "assistant", "content": [{"type": "thinking"}]}]}, "messages[0].content[0].thinking"),
+    ({"max_tokens": None}, "max_tokens"),
+    ({"system": 5}, "system"),
+    ({"system": [{"type": "text", "text": None}]}, "system[0].text"),
+    ({"tools": [{"input_schema": {"type": "object"}}]}, "tools[0].name"),
+    ({"tools": [{"name": "f", "input_schema": "x"}]}, "tools[0].input_schema"),
+    ({"tool_choice": "auto"}, "tool_choice"),
+    ({"thinking": True}, "thinking"),
+    ({"stop_sequences": "x"}, "stop_sequences"),
+    ({"stop_sequences": [1]}, "stop_sequences[0]"),
+    ({"top_k": "x"}, "top_k"),
 ]
 
 
@@ -183,6 +223,18 @@ WRONG_TYPES = [
 def test_a_field_of_the_wrong_type_is_named_on_the_same_dialect_route_too(gateway, path, route, field, value, named):
     body = {**good(path, route), field: value}
     refused(post(gateway, path, json.dumps(body).encode()), path, 400, named)
+
+
+@every_route
+@pytest.mark.parametrize("path, fields, named", [
+    pytest.param(path, fields, named, id=f"{path.rsplit('/', 1)[1]}-{number}-{named}")
+    for path, wrong in zip(TURN_PATHS, (WRONG_IN_CHAT, WRONG_IN_MESSAGES))
+    for number, (fields, named) in enumerate(wrong)
+])
+def test_a_field_of_one_dialect_that_is_wrong_is_named_by_its_path(gateway, route, path, fields, named):
+    error = refused(post(gateway, path, json.dumps({**good(path, route), **fields}).encode()), path, 400, named)
+    if "chat" in path:
+        assert error["param"].endswith(named), error
 
 
 @every_path
@@ -216,6 +268,18 @@ def test_a_missing_or_wrong_key_is_refused_before_the_body_is_read(gateway, path
     with socket.create_connection(("127.0.0.1", gateway.port), timeout=10) as peer:
         peer.sendall(head(path, headers))
         refused(read_answer(peer), path, 401)
+
+
+@every_path
+def test_a_connection_that_was_refused_before_its_body_still_serves_the_next_request(gateway, path):
+    good_body = json.dumps(good(path, "via-messages")).encode()
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=10) as peer:
+        peer.sendall(head(path, [JSON, VERSION, ("content-length", "100000")]))
+        refused(read_answer(peer), path, 401)
+        peer.sendall(b"x" * 100_000)
+        peer.sendall(head(path, [KEY, JSON, VERSION, ("content-length", str(len(good_body)))]) + good_body)
+        answer = read_answer(peer)
+        assert answer.status == 200, answer
 
 
 @every_path

@@ -114,12 +114,33 @@ fn top(r: &mut Reader<'_>, key: &str, found: &mut Found) -> Result<(), Invalid> 
         }
         "tools" => {
             if !r.null()? {
-                r.array(|r, _| an_object(r))?;
+                r.array(|r, _| tool(r))?;
             }
         }
-        "temperature" | "top_p" | "frequency_penalty" | "presence_penalty" => {
+        "tool_choice" => match r.kind()? {
+            Kind::String | Kind::Object | Kind::Null => {
+                r.skip()?;
+            }
+            Kind::Array | Kind::Number | Kind::Bool => {
+                return Err(r.fail("expected a word (auto, none, required) or an object that names a tool"));
+            }
+        },
+        "temperature" | "top_p" | "frequency_penalty" | "presence_penalty" | "seed" | "top_logprobs" => {
             if !r.null()? {
                 r.number()?;
+            }
+        }
+        "parallel_tool_calls" | "logprobs" | "store" => {
+            optional_bool(r)?;
+        }
+        "user" | "safety_identifier" | "reasoning_effort" | "service_tier" => {
+            if !r.null()? {
+                a_string(r)?;
+            }
+        }
+        "metadata" | "logit_bias" => {
+            if !r.null()? {
+                an_object(r)?;
             }
         }
         "stop" => match r.kind()? {
@@ -268,20 +289,103 @@ fn check_content(r: &mut Reader<'_>) -> Result<Content, Invalid> {
         Kind::Null => r.null().map(|_| Content::Null),
         Kind::String => r.skip().map(|_| Content::There),
         Kind::Array => {
-            r.array(|r, _| {
-                let mut typed = false;
-                r.object(|r, key| {
-                    if key == "type" {
-                        typed = true;
-                        return a_string(r);
-                    }
-                    r.skip().map(|_| ())
-                })?;
-                if typed { Ok(()) } else { Err(missing(r, "type")) }
-            })?;
+            r.array(|r, _| content_part(r))?;
             Ok(Content::There)
         }
         Kind::Object | Kind::Number | Kind::Bool => Err(r.fail("expected a string or an array of parts")),
+    }
+}
+
+/// A part. Its type may stand behind its content, so the known types are looked at once the whole is read; other types
+/// pass.
+fn content_part(r: &mut Reader<'_>) -> Result<(), Invalid> {
+    let mut kind = None;
+    let (mut text, mut refusal, mut image, mut url) = (None, None, None, None);
+    r.object(|r, key| {
+        match key {
+            "type" => {
+                kind = Some(r.string()?);
+                return Ok(());
+            }
+            "text" => text = Some(r.kind()?),
+            "refusal" => refusal = Some(r.kind()?),
+            "image_url" => {
+                let found = r.kind()?;
+                image = Some(found);
+                if found == Kind::Object {
+                    return r.object(|r, key| {
+                        if key == "url" {
+                            url = Some(r.kind()?);
+                        }
+                        r.skip().map(|_| ())
+                    });
+                }
+            }
+            _ => {}
+        }
+        r.skip().map(|_| ())
+    })?;
+    let text_in = |r: &Reader<'_>, field: &str, found: Option<Kind>| match found {
+        Some(Kind::String) => Ok(()),
+        None => Err(missing(r, field)),
+        Some(Kind::Object | Kind::Array | Kind::Number | Kind::Bool | Kind::Null) => {
+            Err(below(r, field, "expected a string"))
+        }
+    };
+    match kind.as_deref() {
+        None => Err(missing(r, "type")),
+        Some("text") => text_in(r, "text", text),
+        Some("refusal") => text_in(r, "refusal", refusal),
+        Some("image_url") => match image {
+            Some(Kind::Object) => text_in(r, "image_url.url", url),
+            None => Err(missing(r, "image_url")),
+            // Some servers take the address itself.
+            Some(Kind::String) => Ok(()),
+            Some(Kind::Array | Kind::Number | Kind::Bool | Kind::Null) => {
+                Err(below(r, "image_url", "expected an object with a `url`"))
+            }
+        },
+        Some(_) => Ok(()),
+    }
+}
+
+/// An error about a field of the value at hand that has been read already.
+fn below(r: &Reader<'_>, field: &str, message: &str) -> Invalid {
+    Invalid { message: message.to_owned(), ..missing(r, field) }
+}
+
+/// A tool: a function needs a name; other types are their server's business.
+fn tool(r: &mut Reader<'_>) -> Result<(), Invalid> {
+    let (mut kind, mut function) = (None, None);
+    r.object(|r, key| match key {
+        "type" => {
+            kind = Some(r.string()?);
+            Ok(())
+        }
+        "function" if r.kind()? != Kind::Null => {
+            let mut name = false;
+            r.object(|r, key| match key {
+                "name" => {
+                    name = true;
+                    a_string(r)
+                }
+                "parameters" => {
+                    if r.null()? {
+                        return Ok(());
+                    }
+                    an_object(r)
+                }
+                _ => r.skip().map(|_| ()),
+            })?;
+            function = Some(name);
+            Ok(())
+        }
+        _ => r.skip().map(|_| ()),
+    })?;
+    match (kind.as_deref(), function) {
+        (Some("function") | None, None) => Err(missing(r, "function")),
+        (Some("function") | None, Some(false)) => Err(missing(r, "function.name")),
+        (Some("function") | None, Some(true)) | (Some(_), _) => Ok(()),
     }
 }
 
