@@ -312,6 +312,15 @@ pub fn error_body(dialect: Dialect, error: &ClientError, request_id: &str) -> (u
     }
 }
 
+/// Whether an upstream's error body is wholly of the dialect, so that a client of it can be given the very bytes. Many
+/// compatible servers answer with a form of their own.
+pub fn is_error_body(dialect: Dialect, body: &[u8]) -> bool {
+    match dialect {
+        Dialect::Chat => chat::error::is_body(body),
+        Dialect::Messages => messages::error::is_body(body),
+    }
+}
+
 /// The end of a stream that failed after it had begun: the dialect's in-band error, and never a success terminator.
 pub fn error_event(dialect: Dialect, error: &ClientError, request_id: &str) -> Bytes {
     match dialect {

@@ -52,6 +52,21 @@ fn a_stream_s_error_tells_the_wait_that_no_header_can() {
     );
 }
 
+#[test]
+fn only_a_body_with_both_types_and_a_message_is_an_error_of_messages() {
+    for (body, is) in [
+        (r#"{"type":"error","error":{"type":"invalid_request_error","message":"m","more":1},"request_id":"r"}"#, true),
+        (r#"{"error":{"message":"m","type":"invalid_request_error"},"type":"error"}"#, true),
+        (r#"{"error":{"code":400,"message":"m","type":"exceed_context_size_error"}}"#, false),
+        (r#"{"type":"error","error":{"message":"m"}}"#, false),
+        (r#"{"type":"error","error":{"type":"t","message":5}}"#, false),
+        (r#"{"type":"error","error":"m"}"#, false),
+        ("<html>", false),
+    ] {
+        assert_eq!(error::is_body(body.as_bytes()), is, "{body}");
+    }
+}
+
 fn named(kind: &str, message: &str) -> String {
     json!({"type":"error","error":{"type":kind,"message":message},"request_id":"r"}).to_string()
 }

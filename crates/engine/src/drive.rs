@@ -511,7 +511,7 @@ impl Drive {
             invalid
                 && theirs.dialect == dialect
                 && theirs.status.as_u16() == error.status
-                && theirs.body.starts_with(b"{")
+                && reply::is_error_body(dialect, &theirs.body)
         });
         let (status, body) = match own {
             Some(theirs) => (theirs.status.as_u16(), theirs.body.clone()),

@@ -1,6 +1,6 @@
 //! Our own errors in Chat's form, whole or as the end of a stream that had begun.
 
-use crate::json::Object;
+use crate::json::{Invalid, Object, Reader};
 use bytes::Bytes;
 use turnkeep_base::ClientError;
 use turnkeep_wire::sse;
@@ -20,6 +20,32 @@ pub fn event(error: &ClientError, request_id: &str) -> Bytes {
     let mut out = Vec::with_capacity(data.len() + 8);
     sse::write(&mut out, None, &data);
     out.into()
+}
+
+/// Whether a body is an error as Chat's own clients read it: `message` a text, `type`, `param` and `code` texts or null.
+pub fn is_body(body: &[u8]) -> bool {
+    let mut seen = [false; 4];
+    let read = Reader::new(body).and_then(|mut r| {
+        r.object(|r, key| {
+            if key != "error" {
+                return r.skip().map(drop);
+            }
+            r.object(|r, key| {
+                let at = ["message", "type", "param", "code"].iter().position(|known| *known == key);
+                match at {
+                    Some(0) => r.string().map(drop)?,
+                    Some(_) => r.optional_string().map(drop)?,
+                    None => r.skip().map(drop)?,
+                }
+                if let Some(at) = at {
+                    seen[at] = true;
+                }
+                Ok::<(), Invalid>(())
+            })
+        })?;
+        r.end()
+    });
+    read.is_ok() && seen == [true; 4]
 }
 
 fn write(out: &mut Vec<u8>, error: &ClientError, request_id: &str, in_band: bool) {
@@ -71,6 +97,21 @@ mod tests {
             text(&body),
             r#"{"error":{"message":"no \"role\"","type":"invalid_request_error","param":"messages[0].role","code":"invalid_request","request_id":"turn_1"}}"#
         );
+    }
+
+    #[test]
+    fn only_a_body_with_every_field_in_its_own_type_is_one_of_chat() {
+        for (body, is) in [
+            (r#"{"error":{"message":"m","type":"t","param":null,"code":null},"more":1}"#, true),
+            (r#"{"error":{"message":"m","type":"t","param":"p","code":"c","n_ctx":1}}"#, true),
+            (r#"{"error":{"message":"m","type":"t","param":null,"code":400}}"#, false),
+            (r#"{"error":{"message":"m","type":"t","code":null}}"#, false),
+            (r#"{"error":"text"}"#, false),
+            ("{", false),
+            ("", false),
+        ] {
+            assert_eq!(is_body(body.as_bytes()), is, "{body}");
+        }
     }
 
     #[test]

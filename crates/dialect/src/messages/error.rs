@@ -1,7 +1,7 @@
 //! Errors in the form a Messages client understands: the body of a reply, and the in-band event that ends a stream that
 //! had already begun. Never a `message_stop` after it.
 
-use crate::json::Object;
+use crate::json::{Invalid, Object, Reader};
 use bytes::Bytes;
 use turnkeep_base::ClientError;
 use turnkeep_wire::sse;
@@ -43,6 +43,33 @@ pub fn body(error: &ClientError, request_id: &str) -> (u16, Bytes) {
     let mut out = Vec::new();
     write(&mut out, error, request_id, false);
     (form(error).0, out.into())
+}
+
+/// Whether a body is an error as Messages' own clients read it: the type `error`, and inside a type and a message.
+pub fn is_body(body: &[u8]) -> bool {
+    let (mut outer, mut kind, mut message) = (false, false, false);
+    let read = Reader::new(body).and_then(|mut r| {
+        r.object(|r, key| match key {
+            "type" => {
+                outer = r.string()? == "error";
+                Ok::<(), Invalid>(())
+            }
+            "error" => r.object(|r, key| {
+                match key {
+                    "type" => kind = !r.string()?.is_empty(),
+                    "message" => {
+                        r.string()?;
+                        message = true;
+                    }
+                    _ => r.skip().map(drop)?,
+                }
+                Ok::<(), Invalid>(())
+            }),
+            _ => r.skip().map(drop),
+        })?;
+        r.end()
+    });
+    read.is_ok() && outer && kind && message
 }
 
 /// The event that ends a stream with an error. A wait that a header can no longer tell stands in it as `retry_after`,
