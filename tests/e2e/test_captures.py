@@ -11,7 +11,7 @@ import pathlib
 import pytest
 
 import sse
-from processes import ROOT, Gateway, request
+from processes import ROOT, Gateway, Lab, request
 
 FIXTURES = sorted((ROOT / "fixtures" / "captures").glob("*/*.json"))
 ROUTES = {"/v1/chat/completions": ("via-chat", "via-messages"), "/v1/messages": ("via-messages", "via-chat")}
@@ -24,9 +24,39 @@ CARRIED = {
     },
     "/v1/chat/completions": {
         "model", "messages", "tools", "tool_choice", "parallel_tool_calls", "max_tokens", "max_completion_tokens", "stream",
-        "stream_options", "stop", "temperature", "top_p", "response_format", "reasoning_effort", "user", "service_tier",
+        "stream_options", "stop", "temperature", "top_p", "response_format", "reasoning_effort", "user", "safety_identifier",
+        "service_tier",
     },
 }
+
+
+def found(value, key):
+    """The values of a key, wherever it stands."""
+    if isinstance(value, list):
+        return [deep for item in value for deep in found(item, key)]
+    if isinstance(value, dict):
+        own = [value[key]] if key in value else []
+        return own + [deep for item in value.values() for deep in found(item, key)]
+    return []
+
+
+SIGNATURES = sorted({signature for path in FIXTURES for signature in found(json.loads(path.read_text())["body"], "signature")})
+
+
+@pytest.fixture(scope="module")
+def lab(folder):
+    """A lab that has given out the recordings' thinking signatures itself, since it refuses any other, as its model does."""
+    rules = "".join(
+        f'[[rule]]\nbody_contains = "signature {number}"\nthinking = "…"\nsignature = {json.dumps(signature)}\n'
+        for number, signature in enumerate(SIGNATURES)
+    )
+    with Lab(folder, rules) as lab:
+        for number, _ in enumerate(SIGNATURES):
+            body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": f"signature {number}"}]}
+            headers = [("x-api-key", "any"), ("anthropic-version", "2023-06-01"), ("content-type", "application/json")]
+            assert request(lab.url, "POST", "/v1/messages", json.dumps(body).encode(), headers).status == 200
+        yield lab
+        assert lab.alive(), lab.tail()
 
 
 def identity(path):
@@ -86,6 +116,9 @@ def test_a_recorded_turn_is_accepted_and_answered(gateway, recorded, route, tran
     elif not path.endswith("count_tokens"):
         for field in body.keys() - CARRIED[path]:
             assert any(name == field or name.startswith((f"{field}.", f"{field}[")) for name in dropped), (field, dropped)
+        if path == "/v1/messages":
+            assert ("cache_control" in dropped) == bool(found(body, "cache_control")), dropped
+            assert not found(body["messages"], "signature") or "thinking" in dropped, dropped
 
 
 @pytest.mark.parametrize(
