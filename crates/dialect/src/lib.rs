@@ -7,6 +7,7 @@
 
 pub mod chat;
 pub mod classify;
+pub mod dropped;
 pub mod event;
 pub mod json;
 pub mod messages;

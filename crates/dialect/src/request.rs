@@ -145,7 +145,8 @@ pub fn apply(body: &Bytes, edits: &[Edit]) -> Bytes {
 pub struct Encoded {
     /// The body.
     pub body: Bytes,
-    /// The fields of the client's request that the target has no place for, by their names.
+    /// The fields of the client's request that the target has no place for, by their names, as
+    /// [`crate::dropped::names`] makes them.
     pub dropped: Vec<String>,
     /// The Messages version that fits the body.
     pub version: ApiVersion,
@@ -154,8 +155,10 @@ pub struct Encoded {
 /// Writes a turn in the dialect of an upstream, for the upstream's name of the model. Content that cannot be carried is
 /// an error with its path.
 pub fn encode(target: Dialect, turn: &Turn<'_>, upstream_model: &str) -> Result<Encoded, Invalid> {
-    match target {
+    let mut encoded = match target {
         Dialect::Chat => chat::request_encode::encode(turn, upstream_model),
         Dialect::Messages => messages::request_encode::encode(turn, upstream_model),
-    }
+    }?;
+    encoded.dropped = crate::dropped::names(encoded.dropped);
+    Ok(encoded)
 }

@@ -279,3 +279,50 @@ fn content_without_a_form_in_the_other_dialect_is_refused_by_its_path() {
         assert_eq!(error.path, path, "{error}");
     }
 }
+
+#[test]
+fn a_call_that_was_never_answered_gets_an_answer_and_of_two_answers_the_last_counts() {
+    let messages = json!({"messages":[user(),
+        {"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"f","input":{}},{"type":"tool_use","id":"t2","name":"f","input":{}}]},
+        {"role":"user","content":[{"type":"tool_result","tool_use_id":"t2","content":"first"},{"type":"tool_result","tool_use_id":"t2","content":"last"},
+            {"type":"text","text":"stop"}]},
+        {"role":"assistant","content":[{"type":"tool_use","id":"t3","name":"f","input":{}}]}]});
+    let body = serde_json::to_vec(&request(&messages, false, "m")).unwrap();
+    let read = read(Dialect::Messages, Operation::Generate, body.into()).unwrap();
+    let encoded = encode(Dialect::Chat, &read.turn().unwrap(), "up").unwrap();
+    let sent: Value = serde_json::from_slice(&encoded.body).unwrap();
+    let missing = "Error: no result was given";
+    assert_eq!(
+        sent["messages"],
+        json!([user(), {"role":"assistant","content":null,"tool_calls":[call("t1", "{}"), call("t2", "{}")]},
+            {"role":"tool","tool_call_id":"t2","content":"last"}, {"role":"tool","tool_call_id":"t1","content":missing},
+            {"role":"user","content":"stop"}, {"role":"assistant","content":null,"tool_calls":[call("t3", "{}")]},
+            {"role":"tool","tool_call_id":"t3","content":missing}])
+    );
+}
+
+#[test]
+fn a_body_of_many_thousand_calls_or_unknown_fields_is_translated_in_good_time() {
+    let many = 50_000;
+    let field = |at: usize| format!("\"größe, {at}\":1,");
+    let fields: String = (0..many).map(field).collect();
+    let calls: Vec<_> = (0..many).map(|at| call(&format!("c{at}"), "{}")).collect();
+    let results: Vec<_> =
+        (0..many).map(|at| json!({"role":"tool","tool_call_id":format!("c{at}"),"content":"r"})).collect();
+    let messages =
+        Value::from([vec![user(), json!({"role":"assistant","content":null,"tool_calls":calls})], results].concat());
+    let mut body = Bytes::from(format!("{{{fields}\"model\":\"m\",\"messages\":{messages}}}"));
+    let started = std::time::Instant::now();
+    for client in [Dialect::Chat, Dialect::Messages] {
+        let target = if client == Dialect::Chat { Dialect::Messages } else { Dialect::Chat };
+        let request = read(client, Operation::Generate, body).unwrap();
+        let encoded = encode(target, &request.turn().unwrap(), "up").unwrap();
+        if client == Dialect::Chat {
+            assert_eq!(encoded.dropped.len(), turnkeep_dialect::dropped::MAX_NAMES + 1);
+            assert!(encoded.dropped.iter().all(|name| name.is_ascii()), "{:?}", encoded.dropped);
+        }
+        body = encoded.body;
+    }
+    // Linear work takes two seconds unoptimised, quadratic work a minute and more.
+    assert!(started.elapsed() < std::time::Duration::from_secs(25), "{:?}", started.elapsed());
+}

@@ -15,8 +15,11 @@ use std::collections::BTreeMap;
 /// The longest id of a call that OpenAI takes.
 const MAX_ID: usize = 40;
 
+/// What a call is told that the client never answered.
+const NO_RESULT: &str = "Error: no result was given";
+
 pub(super) fn messages(object: &mut Object<'_>, turn: &Turn<'_>, dropped: &mut Dropped) -> Result<(), Invalid> {
-    let mut out = Writer { list: object.array("messages"), ids: BTreeMap::new(), dropped };
+    let mut out = Writer { list: object.array("messages"), ids: BTreeMap::new(), due: BTreeMap::new(), dropped };
     for run in turn.messages.chunk_by(|a, b| a.role == b.role) {
         match run.first().map(|message| message.role) {
             Some(Role::System) => {
@@ -29,6 +32,7 @@ pub(super) fn messages(object: &mut Object<'_>, turn: &Turn<'_>, dropped: &mut D
             None => {}
         }
     }
+    out.unanswered();
     Ok(())
 }
 
@@ -36,6 +40,8 @@ struct Writer<'w> {
     list: Array<'w>,
     /// Ids that are too long, by what stands for them.
     ids: BTreeMap<String, String>,
+    /// The upstream's ids of the last assistant message's calls that have no result yet, with the calls' order.
+    due: BTreeMap<String, usize>,
     dropped: &'w mut Dropped,
 }
 
@@ -67,12 +73,22 @@ impl Writer<'_> {
 
     fn users(&mut self, run: &[Message<'_>]) -> Result<(), Invalid> {
         let mut images = Vec::new();
-        for part in all_parts(run) {
-            if let Body::ToolResult { id, content, is_error } = &part.body {
+        let mut last: BTreeMap<&str, usize> = BTreeMap::new();
+        for (at, part) in all_parts(run).enumerate() {
+            if let Body::ToolResult { id, .. } = &part.body {
+                last.insert(id, at);
+            }
+        }
+        for (at, part) in all_parts(run).enumerate() {
+            // The last result of a call wins.
+            if let Body::ToolResult { id, content, is_error } = &part.body
+                && last.get(id.as_ref()) == Some(&at)
+            {
                 self.mark(part);
                 self.result(id, content, *is_error, &mut images)?;
             }
         }
+        self.unanswered();
         if !images.is_empty() {
             let mut out = self.list.object();
             out.string("role", "user");
@@ -99,6 +115,7 @@ impl Writer<'_> {
         images: &mut Vec<(String, Option<&'m Image<'m>>)>,
     ) -> Result<(), Invalid> {
         let id = self.id(id);
+        self.due.remove(&id);
         let mut texts: Vec<Cow<'_, str>> = Vec::new();
         let before = images.len();
         for part in content {
@@ -166,7 +183,20 @@ impl Writer<'_> {
         Ok(())
     }
 
+    /// Calls that the client never answered get a result that says so: servers refuse a call without one.
+    fn unanswered(&mut self) {
+        let mut due: Vec<_> = std::mem::take(&mut self.due).into_iter().collect();
+        due.sort_by_key(|(_, order)| *order);
+        for (id, _) in due {
+            let mut out = self.list.object();
+            out.string("role", "tool");
+            out.string("tool_call_id", &id);
+            out.string("content", NO_RESULT);
+        }
+    }
+
     fn assistant(&mut self, run: &[Message<'_>]) -> Result<(), Invalid> {
+        self.unanswered();
         let (mut texts, mut refusal, mut reasoning, mut calls) = (Vec::new(), String::new(), String::new(), Vec::new());
         for part in all_parts(run) {
             self.mark(part);
@@ -202,6 +232,8 @@ impl Writer<'_> {
         if !calls.is_empty() {
             let mut list = out.array("tool_calls");
             for (id, name, arguments) in calls {
+                let order = self.due.len();
+                self.due.entry(id.clone()).or_insert(order);
                 let mut call = list.object();
                 call.string("id", &id);
                 call.string("type", "function");

@@ -3,6 +3,7 @@
 
 use crate::json::Invalid;
 use crate::turn::{Body, Message, Part, Role};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A message as it will be written.
 #[derive(Debug)]
@@ -11,6 +12,8 @@ pub(super) struct Group<'t, 'a> {
     pub(super) assistant: bool,
     /// The results of the calls of the assistant's message before, in the calls' order.
     pub(super) answers: Vec<Answer<'t, 'a>>,
+    /// Where a call's answer stands among them.
+    places: BTreeMap<&'t str, usize>,
     /// Everything else, in the client's order.
     pub(super) pieces: Vec<Piece<'t, 'a>>,
 }
@@ -84,8 +87,9 @@ fn current<'g, 't, 'a>(groups: &'g mut Vec<Group<'t, 'a>>, assistant: bool) -> &
     let fresh = groups.last().is_none_or(|last| last.assistant != assistant);
     if fresh {
         let due = groups.last().map(calls).unwrap_or_default();
+        let places = due.iter().enumerate().map(|(at, id)| (*id, at)).collect();
         let answers = due.into_iter().map(|id| Answer { id, part: None }).collect();
-        groups.push(Group { assistant, answers, pieces: Vec::new() });
+        groups.push(Group { assistant, answers, places, pieces: Vec::new() });
     }
     let last = groups.len() - 1;
     &mut groups[last]
@@ -93,12 +97,12 @@ fn current<'g, 't, 'a>(groups: &'g mut Vec<Group<'t, 'a>>, assistant: bool) -> &
 
 /// The ids of a group's calls.
 fn calls<'t>(group: &Group<'t, '_>) -> Vec<&'t str> {
-    let mut ids: Vec<&'t str> = Vec::new();
+    let (mut ids, mut seen) = (Vec::new(), BTreeSet::new());
     for piece in &group.pieces {
         if let Piece::Own(Part { body: Body::ToolCall { id, .. }, .. }) = piece
-            && !ids.contains(&&**id)
+            && seen.insert(&**id)
         {
-            ids.push(id);
+            ids.push(&**id);
         }
     }
     ids
@@ -106,7 +110,8 @@ fn calls<'t>(group: &Group<'t, '_>) -> Vec<&'t str> {
 
 /// The last result of a call wins.
 fn answer<'t, 'a>(group: &mut Group<'t, 'a>, id: &str, part: &'t Part<'a>) -> Result<(), Invalid> {
-    match group.answers.iter_mut().find(|answer| answer.id == id) {
+    let place = group.places.get(id).copied();
+    match place.and_then(|place| group.answers.get_mut(place)) {
         Some(answer) => {
             answer.part = Some(part);
             Ok(())

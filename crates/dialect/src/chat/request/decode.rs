@@ -4,6 +4,7 @@
 use super::decode_message::{Legacy, message};
 use super::decode_tools::{functions, legacy_choice, named, response_format, tool_choice, tools};
 use super::read::missing;
+use crate::dropped::MAX_NAMES;
 use crate::json::{Invalid, Kind, Reader};
 use crate::turn::{Text, Thinking, Turn};
 
@@ -38,9 +39,9 @@ struct Extra<'a> {
     safety_identifier: Option<Text<'a>>,
 }
 
-/// Names a hint that will be dropped, once.
+/// Names a hint that will be dropped, once; only so many.
 pub(super) fn hint(hints: &mut Vec<String>, name: &str) {
-    if !hints.iter().any(|known| known == name) {
+    if hints.len() <= MAX_NAMES && !hints.iter().any(|known| known == name) {
         hints.push(name.to_owned());
     }
 }

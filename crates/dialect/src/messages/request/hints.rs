@@ -1,6 +1,7 @@
 //! Fields of a Messages request that have no canonical place: named once each, so that a translated route can tell the
 //! client what it did not carry. A field that says nothing (`null`, `[]`, `{}`) is not named.
 
+use crate::dropped::MAX_NAMES;
 use crate::json::{Invalid, Reader};
 use crate::messages::nothing::says_nothing;
 
@@ -9,9 +10,9 @@ use crate::messages::nothing::says_nothing;
 pub(super) struct Hints(Vec<String>);
 
 impl Hints {
-    /// Names a hint, once.
+    /// Names a hint, once; only so many.
     pub(super) fn name(&mut self, name: impl AsRef<str> + Into<String>) {
-        if !self.0.iter().any(|known| known == name.as_ref()) {
+        if self.0.len() <= MAX_NAMES && !self.0.iter().any(|known| known == name.as_ref()) {
             self.0.push(name.into());
         }
     }
