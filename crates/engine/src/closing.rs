@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::machine::AttemptEnd;
 use crate::ports::{AttemptClosed, AttemptOpened, AttemptOutcome, Ledger, WallClock};
 use std::sync::Arc;
-use turnkeep_base::{AttemptId, FaultKind, Usage};
+use turnkeep_base::{AttemptId, Usage};
 use turnkeep_dialect::reply::Facts;
 
 /// Bytes of text that are taken for one token where nothing better is known.
@@ -46,9 +46,6 @@ impl OpenAttempt {
                 (AttemptOutcome::Completed, usage, exact)
             }
             AttemptEnd::Failed(fault) => {
-                if fault.kind == FaultKind::QuotaExhausted {
-                    tally.quota_failover_hops.add();
-                }
                 tally.fault(fault, &self.upstream);
                 if let Some(lease) = lease {
                     lease.judge(fault);

@@ -551,6 +551,7 @@ impl Drive {
         let (replays, hops) = self.machine.replays_and_hops();
         tally.transient_replays.add_many(u64::from(replays));
         tally.failover_hops.add_many(u64::from(hops));
+        tally.quota_failover_hops.add_many(u64::from(self.machine.quota_hops()));
         match &end {
             TurnEnd::Failed(Ending::Unavailable(_)) => tally.pool_exhausted.add(),
             TurnEnd::Failed(Ending::Fault(_)) if self.machine.dispatches() > 1 => tally.failover_exhausted.add(),

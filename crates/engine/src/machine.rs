@@ -198,6 +198,7 @@ pub struct Machine {
     blocked_before: Duration,
     replays: u32,
     hops: u32,
+    quota_hops: u32,
     jitter: u64,
 }
 
@@ -236,6 +237,7 @@ impl Machine {
             blocked_before: Duration::ZERO,
             replays: 0,
             hops: 0,
+            quota_hops: 0,
             jitter,
         }
     }
@@ -268,6 +270,11 @@ impl Machine {
     /// Repeats on the same account, and attempts on another one than before.
     pub fn replays_and_hops(&self) -> (u32, u32) {
         (self.replays, self.hops)
+    }
+
+    /// Of the attempts on another account, those that a used-up quota led to.
+    pub fn quota_hops(&self) -> u32 {
+        self.quota_hops
     }
 
     /// The fault of the latest failed attempt.
@@ -340,6 +347,9 @@ impl Machine {
                 self.replays += 1;
             } else {
                 self.hops += 1;
+                if self.last.as_ref().is_some_and(|fault| fault.kind == FaultKind::QuotaExhausted) {
+                    self.quota_hops += 1;
+                }
             }
         }
         self.stage = Stage::Recording;

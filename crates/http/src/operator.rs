@@ -74,6 +74,7 @@ pub fn connect_metrics(gateway: &Gateway) -> Response<ReplyBody> {
     let mut object = Map::new();
     let uptime = u64::try_from(gateway.started.elapsed().as_millis()).unwrap_or(u64::MAX);
     object.insert("uptime_ms".into(), json!(uptime));
+    object.insert("waiting".into(), json!(gateway.engine.admission.waiting()));
     for (name, count) in counters(tally, gateway) {
         object.insert(name.into(), json!(count));
     }

@@ -290,8 +290,8 @@ impl Wired {
         let serving = tokio::spawn(turnkeep_http::serve(self.gateway.clone(), self.listeners, stopped));
         stop.await;
         tracing::info!(grace_s = self.grace.as_secs(), "stopping: no new turns, the running ones may finish");
+        // The listeners stay while turns end, so that readiness probes and new turns are told, not turned away.
         self.gateway.drain();
-        stopping.send_replace(true);
         let engine = self.gateway.engine().clone();
         if tokio::time::timeout(self.grace, engine.idle()).await.is_err() {
             tracing::warn!("the grace is over; the turns that still run are ended");
@@ -300,6 +300,7 @@ impl Wired {
                 tracing::error!("some turns did not end in time");
             }
         }
+        stopping.send_replace(true);
         // Connections that are still open are idle ones; they close with the process.
         let _ = tokio::time::timeout(END_WAIT, serving).await;
         saver.abort();

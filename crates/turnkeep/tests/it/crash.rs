@@ -1,0 +1,52 @@
+//! The real binary, killed without a warning in the middle of a turn: the next start closes what it left open.
+
+use crate::support::client::Client;
+use crate::support::dialects::streamed;
+use crate::support::world::{Plan, ledger};
+use crate::support::*;
+use std::process::Stdio;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_that_was_under_way_when_the_process_was_killed_is_closed_as_interrupted() {
+    for (number, pair) in streamed().into_iter().enumerate() {
+        let rule = Rule { text: Some("one two three".into()), gate: Some("held".into()), ..Rule::default() };
+        // Killed before the upstream has answered, or in the middle of its answer.
+        let gate_at = (number % 2 == 1).then_some(Point::AfterWords(2));
+        let lab = lab([Rule { gate_at, ..rule }]).await;
+        let folder = tempfile::tempdir().unwrap();
+        let plan = Plan::over([Up::at(pair.upstream, &lab)]);
+        let file = folder.path().join("turnkeep.toml");
+        std::fs::write(&file, plan.toml(folder.path())).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_turnkeep"))
+            .args(["serve", "--config"])
+            .arg(&file)
+            .env("TURNKEEP_EGRESS", "loopback")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let line = lines.next_line().await.unwrap().expect("it listens");
+        let addr = line.strip_prefix("listening on http://").expect(&line).parse().unwrap();
+        let mut client = Client::tcp(addr).await;
+        client.ask(pair).await;
+        lab.wait_at_gate("held", 1).await;
+        child.kill().await.unwrap();
+        lab.wait_aborted(1).await;
+        client.until_closed().await;
+        let left = ledger(folder.path()).await;
+        assert_eq!((left.len(), &left[0].closed), (1, &None), "dispatched, so written down before");
+
+        let world = World::in_folder(&plan, folder).await;
+        assert_eq!(world.recovered, 1);
+        let entries = world.into_ledger().await;
+        assert_eq!(entries.len(), 1);
+        let closed = entries[0].closed.as_ref().unwrap();
+        assert_eq!((closed.outcome.as_str(), closed.exact), ("interrupted", false));
+        assert_eq!(closed.usage.input, entries[0].estimated_input);
+        assert!(closed.usage.input > 0);
+    }
+}

@@ -1,0 +1,13 @@
+//! What every test of the whole gateway needs: a gateway over labs ([`world`]), a client whose socket the test holds
+//! ([`client`]; [`listen`] for other ways in), and the shapes of both dialects ([`dialects`]).
+
+pub mod client;
+pub mod dialects;
+pub mod listen;
+pub mod world;
+
+pub use client::{Leave, Reply};
+pub use dialects::{Pair, pairs, request, said};
+pub use turnkeep_base::Dialect;
+pub use turnkeep_lab::{AcceptFault, AcceptRule, ErrorSpec, Fault, Point, Rule, Script, UsageSpec};
+pub use world::{KEY, Up, World, lab, plain_lab, tls_lab};
