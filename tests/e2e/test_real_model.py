@@ -165,7 +165,8 @@ def check_person(text):
 EXAMPLES = ["Paris", "Rome", "Oslo"]
 
 
-def test_a_chat_client_gets_a_tool_call_after_three_example_calls(gateway):
+@both_kinds
+def test_a_chat_client_gets_a_tool_call_after_three_example_calls(gateway, kind):
     history = []
     for number, city in enumerate(EXAMPLES):
         call = {"name": "get_weather", "arguments": json.dumps({"city": city})}
@@ -176,7 +177,7 @@ def test_a_chat_client_gets_a_tool_call_after_three_example_calls(gateway):
             {"role": "assistant", "content": f"It is sunny in {city}."},
         ]
     tools = [{"type": "function", "function": {"name": "get_weather", "description": "Weather", "parameters": CITY}}]
-    answer = ask(gateway, Chat, "as-openai", [*history, *user("What is the weather in Lima?")], 64, tools=tools)
+    answer = ask(gateway, Chat, kind, [*history, *user("What is the weather in Lima?")], 64, tools=tools)
     assert answer.status == 200, answer
     whole = answer.json()
     [call] = whole["choices"][0]["message"]["tool_calls"]
@@ -204,8 +205,9 @@ def weather_history_in_messages():
 WEATHER_IN_MESSAGES = [{"name": "get_weather", "description": "Weather", "input_schema": CITY}]
 
 
-def test_a_messages_client_gets_a_tool_call_after_three_example_calls(gateway):
-    answer = ask(gateway, Messages, "as-openai", weather_history_in_messages(), 64, tools=WEATHER_IN_MESSAGES)
+@both_kinds
+def test_a_messages_client_gets_a_tool_call_after_three_example_calls(gateway, kind):
+    answer = ask(gateway, Messages, kind, weather_history_in_messages(), 64, tools=WEATHER_IN_MESSAGES)
     assert answer.status == 200, answer
     whole = answer.json()
     [call] = [block for block in whole["content"] if block["type"] == "tool_use"]

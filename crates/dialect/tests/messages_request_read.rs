@@ -71,7 +71,17 @@ fn a_value_of_the_wrong_kind_is_named() {
         (r#"{"stop_sequences":"x"}"#.to_owned(), "stop_sequences"),
         (r#"{"stop_sequences":[1]}"#.to_owned(), "stop_sequences[0]"),
         (r#"{"thinking":true}"#.to_owned(), "thinking"),
+        (r#"{"thinking":{}}"#.to_owned(), "thinking.type"),
+        (r#"{"thinking":{"type":true}}"#.to_owned(), "thinking.type"),
         (r#"{"tool_choice":"auto"}"#.to_owned(), "tool_choice"),
+        (r#"{"tool_choice":{"name":"f"}}"#.to_owned(), "tool_choice.type"),
+        (r#"{"tools":[{"name":"f","description":5}]}"#.to_owned(), "tools[0].description"),
+        (
+            with(
+                r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":5}]}]}"#,
+            ),
+            "messages[0].content[0].content[0]",
+        ),
         (with(r#"{"role":"tool","content":"x"}"#), "messages[0].role"),
         (with(r#"{"role":"user","content":null}"#), "messages[0].content"),
         (with(r#"{"role":"user","content":[{"type":"text","text":7}]}"#), "messages[0].content[0].text"),
@@ -81,7 +91,7 @@ fn a_value_of_the_wrong_kind_is_named() {
         ),
         (
             with(
-                r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text"},"x"]}]}"#,
+                r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"text":"a","type":"text"},"x"]}]}"#,
             ),
             "messages[0].content[0].content[1]",
         ),

@@ -118,9 +118,10 @@ fn top(r: &mut Reader<'_>, key: &str, found: &mut Found) -> Result<(), Invalid> 
             }
         }
         "tool_choice" => match r.kind()? {
-            Kind::String | Kind::Object | Kind::Null => {
+            Kind::String | Kind::Null => {
                 r.skip()?;
             }
+            Kind::Object => typed(r)?,
             Kind::Array | Kind::Number | Kind::Bool => {
                 return Err(r.fail("expected a word (auto, none, required) or an object that names a tool"));
             }
@@ -152,7 +153,7 @@ fn top(r: &mut Reader<'_>, key: &str, found: &mut Found) -> Result<(), Invalid> 
         },
         "response_format" => {
             if !r.null()? {
-                an_object(r)?;
+                typed(r)?;
             }
         }
         _ => {
@@ -200,6 +201,19 @@ fn a_string(r: &mut Reader<'_>) -> Result<(), Invalid> {
 /// An object, checked and left where it is.
 fn an_object(r: &mut Reader<'_>) -> Result<(), Invalid> {
     if r.kind()? == Kind::Object { r.skip().map(|_| ()) } else { r.object(|r, _| r.skip().map(|_| ())) }
+}
+
+/// An object that says by a `type` what it is; the rest is left where it is.
+fn typed(r: &mut Reader<'_>) -> Result<(), Invalid> {
+    let mut typed = false;
+    r.object(|r, key| {
+        if key == "type" {
+            typed = true;
+            return a_string(r);
+        }
+        r.skip().map(|_| ())
+    })?;
+    if typed { Ok(()) } else { Err(missing(r, "type")) }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -374,6 +388,12 @@ fn tool(r: &mut Reader<'_>) -> Result<(), Invalid> {
                         return Ok(());
                     }
                     an_object(r)
+                }
+                "description" => {
+                    if r.null()? {
+                        return Ok(());
+                    }
+                    a_string(r)
                 }
                 _ => r.skip().map(|_| ()),
             })?;

@@ -117,9 +117,14 @@ fn field(r: &mut Reader<'_>, key: &str, operation: Operation, seen: &mut Seen) -
                 r.array::<Invalid>(|r, _| text(r))?;
             }
         }
-        "thinking" | "output_config" | "metadata" | "tool_choice" => {
+        "output_config" | "metadata" => {
             if !r.null()? {
                 object(r)?;
+            }
+        }
+        "thinking" | "tool_choice" => {
+            if !r.null()? {
+                typed(r)?;
             }
         }
         _ => r.skip().map(drop)?,
@@ -134,6 +139,19 @@ fn text(r: &mut Reader<'_>) -> Result<(), Invalid> {
 
 fn object(r: &mut Reader<'_>) -> Result<(), Invalid> {
     if r.kind()? == Kind::Object { r.skip().map(drop) } else { r.object(|_, _| Ok(())) }
+}
+
+/// An object that says by a `type` what it is; the rest is left where it is.
+fn typed(r: &mut Reader<'_>) -> Result<(), Invalid> {
+    let mut typed = false;
+    r.object::<Invalid>(|r, key| {
+        if key == "type" {
+            typed = true;
+            return text(r);
+        }
+        r.skip().map(drop)
+    })?;
+    if typed { Ok(()) } else { Err(missing_here(r, "type")) }
 }
 
 fn message(r: &mut Reader<'_>) -> Result<(), Invalid> {
@@ -231,12 +249,20 @@ fn block(r: &mut Reader<'_>) -> Result<(), Invalid> {
 fn item(r: &mut Reader<'_>, index: usize, odd: &mut Option<usize>) -> Result<(), Invalid> {
     let mut typed = false;
     if r.kind()? == Kind::Object {
+        let (mut is_text, mut text) = (false, None);
         r.object::<Invalid>(|r, key| {
-            if key == "type" {
-                typed = r.kind()? == Kind::String;
+            match key {
+                "type" if r.kind()? == Kind::String => {
+                    typed = true;
+                    is_text = r.string()? == "text";
+                    return Ok(());
+                }
+                "text" => text = Some(r.kind()?),
+                _ => {}
             }
             r.skip().map(drop)
         })?;
+        typed &= !is_text || text == Some(Kind::String);
     } else {
         r.skip()?;
     }
@@ -270,7 +296,7 @@ fn check(r: &Reader<'_>, kind: &str, shape: &Shape) -> Result<(), Invalid> {
                 (None | Some(Kind::String | Kind::Null), _) | (Some(Kind::Array), None) => Ok(()),
                 (Some(Kind::Array), Some(odd)) => Err(Invalid {
                     path: format!("{}.content[{odd}]", r.path()),
-                    message: "expected a content block, an object with a string `type`".into(),
+                    message: "expected a content block, an object with a string `type` and what that type needs".into(),
                     at: r.position(),
                 }),
                 (Some(Kind::Object | Kind::Number | Kind::Bool), _) => Err(Invalid {
@@ -307,6 +333,12 @@ fn tool(r: &mut Reader<'_>) -> Result<(), Invalid> {
         }
         "name" => {
             name = true;
+            text(r)
+        }
+        "description" => {
+            if r.null()? {
+                return Ok(());
+            }
             text(r)
         }
         "input_schema" => {
