@@ -15,7 +15,7 @@ async fn with_one_slot_the_second_turn_waits_and_is_served_when_the_first_ends()
         let world = World::over([Up::at(pair.upstream, &lab).slots(1)]).await;
         let [mut one, mut two] = [world.client().await, world.client().await];
         one.ask(pair).await;
-        lab.wait_at_gate(HELD, 1).await;
+        soon(lab.wait_at_gate(HELD, 1)).await;
         two.ask(pair).await;
         let counters = world.until("one that waits", |counters| counters["waiting"] == 1).await;
         assert_eq!(account(&counters, "a")["in_flight"], 1);
@@ -63,7 +63,7 @@ async fn a_freed_slot_goes_round_the_callers_and_not_to_who_waits_most() {
         client
     };
     let mut clients = vec![ask("held", KEY).await];
-    lab.wait_at_gate(HELD, 1).await;
+    soon(lab.wait_at_gate(HELD, 1)).await;
     let turns = [("greedy 1", KEY), ("greedy 2", KEY), ("greedy 3", KEY), ("modest", "the-other-callers-key")];
     for (at, (words, key)) in turns.into_iter().enumerate() {
         clients.push(ask(words, key).await);
@@ -104,7 +104,7 @@ async fn a_caller_may_hold_only_its_share_of_the_queue_and_the_rest_is_refused()
     let world = World::over([Up::at(Dialect::Chat, &lab).slots(1)]).await;
     let mut holder = world.client().await;
     holder.ask(CHAT).await;
-    lab.wait_at_gate(HELD, 1).await;
+    soon(lab.wait_at_gate(HELD, 1)).await;
     let mut waiting = Vec::new();
     for number in 1..=256 {
         let mut client = world.client().await;

@@ -33,9 +33,9 @@ async fn an_attempt_that_was_under_way_when_the_process_was_killed_is_closed_as_
         let addr = line.strip_prefix("listening on http://").expect(&line).parse().unwrap();
         let mut client = Client::tcp(addr).await;
         client.ask(pair).await;
-        lab.wait_at_gate("held", 1).await;
+        soon(lab.wait_at_gate("held", 1)).await;
         child.kill().await.unwrap();
-        lab.wait_aborted(1).await;
+        soon(lab.wait_aborted(1)).await;
         client.until_closed().await;
         let left = ledger(folder.path()).await;
         assert_eq!((left.len(), &left[0].closed), (1, &None), "dispatched, so written down before");

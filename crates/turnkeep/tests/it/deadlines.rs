@@ -18,7 +18,7 @@ async fn the_callers_own_time_ends_a_turn_with_a_504() {
             let mut client = world.client().await;
             client.ask_with(pair, &[("x-turnkeep-timeout", "200ms")], request(pair).to_string().as_bytes()).await;
             assert_refused(pair, &client.reply().await, 504);
-            lab.wait_aborted(1).await;
+            soon(lab.wait_aborted(1)).await;
             let counters = world.until_at_rest().await;
             assert_eq!(counters["deadline_exceeded"], 1, "{counters:#}");
             assert_eq!(lab.requests().len(), 1, "a turn whose time is over is not tried again");
@@ -36,7 +36,7 @@ async fn the_callers_own_time_ends_the_wait_for_a_slot_too() {
         let world = World::over([Up::at(pair.upstream, &lab).slots(1)]).await;
         let mut holder = world.client().await;
         holder.ask(pair).await;
-        lab.wait_at_gate("held", 1).await;
+        soon(lab.wait_at_gate("held", 1)).await;
         let mut client = world.client().await;
         client.ask_with(pair, &[("x-turnkeep-timeout", "150ms")], request(pair).to_string().as_bytes()).await;
         assert_refused(pair, &client.reply().await, 504);
@@ -55,7 +55,7 @@ async fn an_upstream_whose_content_does_not_begin_is_stalled_and_another_is_aske
             let up = Up::at(pair.upstream, &lab).accounts(&["a", "b"]).timeouts("first_content = \"200ms\"");
             let world = World::over([up]).await;
             assert_refused(pair, &world.client().await.turn(pair).await, 504);
-            lab.wait_aborted(2).await;
+            soon(lab.wait_aborted(2)).await;
             let counters = world.until_at_rest().await;
             assert_eq!(counters["upstream_stalled"], 2, "once elsewhere");
             assert_unblamed(&counters, "a");
@@ -72,7 +72,7 @@ async fn a_stream_that_falls_silent_ends_in_the_dialects_error_form() {
         let world = World::over([Up::at(pair.upstream, &lab).timeouts("between = \"200ms\"")]).await;
         let reply = world.client().await.turn(pair).await;
         assert_broke_off(pair, &reply, "one two ");
-        lab.wait_aborted(1).await;
+        soon(lab.wait_aborted(1)).await;
         let counters = world.until_at_rest().await;
         assert_eq!(counters["upstream_stalled"], 1);
         assert_unblamed(&counters, "a");
@@ -86,7 +86,7 @@ async fn a_turn_that_takes_longer_than_the_whole_time_ends_with_a_504() {
         let lab = lab([hanging(None)]).await;
         let world = World::over([Up::at(pair.upstream, &lab).timeouts("total = \"200ms\"")]).await;
         assert_refused(pair, &world.client().await.turn(pair).await, 504);
-        lab.wait_aborted(1).await;
+        soon(lab.wait_aborted(1)).await;
         let counters = world.until_at_rest().await;
         assert_eq!(counters["deadline_exceeded"], 1);
         assert_unblamed(&counters, "a");

@@ -55,9 +55,9 @@ async fn leaving_before_the_upstream_has_answered_ends_the_upstreams_work() {
         let (served, lab) = place(pair, held_before_headers(), client_tls, upstream_tls).await;
         let mut client = served.client().await;
         client.ask(pair).await;
-        lab.wait_at_gate("held", 1).await;
+        soon(lab.wait_at_gate("held", 1)).await;
         client.leave(how).await;
-        lab.wait_aborted(1).await;
+        soon(lab.wait_aborted(1)).await;
         served.until_left("client_gone_before_answer").await;
         assert_eq!(lab.requests().len(), 1);
     })
@@ -74,9 +74,9 @@ async fn leaving_in_the_middle_of_a_stream_ends_the_upstreams_work() {
         let mut client = served.client().await;
         client.ask(pair).await;
         client.until("two ").await;
-        lab.wait_at_gate("held", 1).await;
+        soon(lab.wait_at_gate("held", 1)).await;
         client.leave(how).await;
-        lab.wait_aborted(1).await;
+        soon(lab.wait_aborted(1)).await;
         served.until_left("client_gone_mid_answer").await;
         assert_eq!(lab.requests().len(), 1);
     })
@@ -117,10 +117,10 @@ async fn resetting_an_http2_stream_ends_the_upstreams_work_and_the_connection_se
                 drop(body);
             } else {
                 let reply = tokio::spawn(reply);
-                lab.wait_at_gate("held", 1).await;
+                soon(lab.wait_at_gate("held", 1)).await;
                 reply.abort();
             }
-            lab.wait_aborted(1).await;
+            soon(lab.wait_aborted(1)).await;
             let counter = if mid_stream { "client_gone_mid_answer" } else { "client_gone_before_answer" };
             left(&world, counter).await;
             let again = client.send_request(request()).await.unwrap();
@@ -138,7 +138,7 @@ async fn leaving_while_waiting_for_a_slot_gives_the_place_up_and_nothing_is_sent
             let world = World::over([Up::at(pair.upstream, &lab).slots(1)]).await;
             let mut holder = world.client().await;
             holder.ask(pair).await;
-            lab.wait_at_gate("held", 1).await;
+            soon(lab.wait_at_gate("held", 1)).await;
             let mut client = world.client().await;
             client.ask(pair).await;
             world.until("one that waits", |counters| counters["waiting"] == 1).await;
@@ -189,7 +189,7 @@ async fn leaving_that_races_an_upstream_fault_makes_no_second_call() {
             let world = World::two(pair, &lab).await;
             let mut client = world.client().await;
             client.ask(pair).await;
-            lab.wait_at_gate("held", 1).await;
+            soon(lab.wait_at_gate("held", 1)).await;
             client.leave(how).await;
             lab.release("held");
             world.until("leaving", |counters| counters["client_gone_before_answer"] == 1).await;
@@ -250,4 +250,24 @@ async fn a_connection_serves_many_turns_one_after_another() {
     client.write(&request_bytes("HEAD", "/api/hello", &[], b"")).await;
     client.until("200 OK").await;
     assert_eq!(world.until("delivery", |counters| counters["delivered"] == 8).await["client_gone"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leaving_with_a_reply_that_was_never_read_ends_the_upstreams_work() {
+    for how in Leave::BOTH {
+        join_all(pairs().into_iter().filter(|pair| pair.stream).map(|pair| async move {
+            // Far more than the sockets on the way can hold, and held at its end.
+            let at = Some(Point::BeforeTerminal);
+            let rule = Rule { words: Some(100_000), gate: Some("held".into()), gate_at: at, ..Rule::default() };
+            let lab = lab([rule]).await;
+            let world = World::simple(pair, &lab).await;
+            let mut client = world.client().await;
+            client.ask(pair).await;
+            client.until("word1 ").await;
+            client.leave(how).await;
+            soon(lab.wait_aborted(1)).await;
+            left(&world, "client_gone_mid_answer").await;
+        }))
+        .await;
+    }
 }

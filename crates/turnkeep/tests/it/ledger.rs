@@ -88,7 +88,7 @@ async fn an_interrupted_or_broken_stream_is_estimated_and_says_so() {
                 client.reply().await;
             } else {
                 client.leave(Leave::Fin).await;
-                lab.wait_aborted(1).await;
+                soon(lab.wait_aborted(1)).await;
             }
             world.until_at_rest().await;
             let entries = world.into_ledger().await;

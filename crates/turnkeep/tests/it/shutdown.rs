@@ -31,7 +31,7 @@ async fn a_stream_that_runs_when_the_gateway_is_asked_to_stop_is_finished() {
         let mut world = World::simple(pair, &lab).await;
         let mut client = world.client().await;
         client.ask(pair).await;
-        lab.wait_at_gate("held", 1).await;
+        soon(lab.wait_at_gate("held", 1)).await;
         world.ask_to_stop();
         tokio::time::timeout(BOUND, until_draining(&world)).await.expect("readiness ends");
         assert_refused(pair, &world.client().await.turn(pair).await, 503);
@@ -57,7 +57,7 @@ async fn a_stream_that_outlasts_the_grace_ends_in_the_dialects_error_form() {
         world.ask_to_stop();
         let message = assert_broke_off(pair, &client.reply().await, "one two ");
         assert!(message.contains("shutting down"), "{message}");
-        lab.wait_aborted(1).await;
+        soon(lab.wait_aborted(1)).await;
         let folder = world.stopped().await;
         let entries = ledger(folder.path()).await;
         let closed = entries[0].closed.as_ref().unwrap();
@@ -75,7 +75,7 @@ async fn a_turn_without_an_answer_yet_is_told_that_the_gateway_stops() {
         let mut world = World::of(&plan).await;
         let mut client = world.client().await;
         client.ask(pair).await;
-        lab.wait_at_gate("held", 1).await;
+        soon(lab.wait_at_gate("held", 1)).await;
         world.ask_to_stop();
         let reply = client.reply().await;
         assert!(assert_refused(pair, &reply, 503).contains("shutting down"));
@@ -93,5 +93,5 @@ async fn an_idle_gateway_stops_at_once_though_connections_are_open() {
     assert_eq!(used.turn(CHAT).await.status, 200);
     world.stopped().await;
     used.until_closed().await;
-    lab.wait_no_connections().await;
+    soon(lab.wait_no_connections()).await;
 }

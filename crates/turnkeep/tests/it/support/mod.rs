@@ -10,4 +10,4 @@ pub use client::{Leave, Reply};
 pub use dialects::{Pair, pairs, request, said};
 pub use turnkeep_base::Dialect;
 pub use turnkeep_lab::{AcceptFault, AcceptRule, ErrorSpec, Fault, Point, Rule, Script, UsageSpec};
-pub use world::{KEY, Up, World, lab, plain_lab, tls_lab};
+pub use world::{KEY, Up, World, lab, plain_lab, soon, tls_lab};

@@ -24,6 +24,11 @@ pub const KEY: &str = "a-key-for-everything";
 /// Nothing in these tests takes longer when it works.
 pub const BOUND: Duration = Duration::from_secs(30);
 
+/// What must happen soon.
+pub async fn soon<T>(happens: impl Future<Output = T>) -> T {
+    tokio::time::timeout(BOUND, happens).await.expect("it happens in time")
+}
+
 /// How often a condition is looked at that nothing tells of.
 const LOOK: Duration = Duration::from_millis(5);
 
