@@ -1,5 +1,6 @@
 //! The one thread that writes. It takes everything that waits right now into one transaction and never waits for more:
-//! under load the cost of a commit is shared, and a lone write is not delayed.
+//! under load the cost of a commit is shared, and a lone write is not delayed. Only the ends of attempts, which nobody
+//! waits for, may wait [`CLOSE_WAIT`] for a transaction of others to travel with.
 //!
 //! A write that fails is answered in words and the thread goes on. The end of an attempt has nobody to be told, so one
 //! that could not be written is kept, in a bounded number, and tried again with the next transaction.
@@ -11,7 +12,9 @@ use rusqlite::Connection;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use turnkeep_base::AttemptId;
 use turnkeep_engine::ports::{AttemptClosed, AttemptOpened, StoreError};
 
@@ -20,6 +23,9 @@ pub(crate) const QUEUE: usize = 1024;
 
 /// Ends of attempts kept for another try while the store cannot write. The oldest goes first.
 const KEPT_CLOSES: usize = 16 * 1024;
+
+/// How long the end of an attempt waits for another write to share a transaction with.
+const CLOSE_WAIT: Duration = Duration::from_millis(5);
 
 /// Commits between two checkpoints of the write-ahead log.
 const COMMITS_PER_CHECKPOINT: u32 = 256;
@@ -97,7 +103,26 @@ impl Writer {
         let mut batch = Vec::with_capacity(64);
         let mut stops = Vec::new();
         let mut commits = 0;
-        while self.queue.blocking_recv_many(&mut batch, QUEUE) > 0 {
+        let Ok(clock) = tokio::runtime::Builder::new_current_thread().enable_time().build() else {
+            tracing::error!("the store's writer has no clock; nothing can be written");
+            return;
+        };
+        let mut due: Option<Instant> = None;
+        loop {
+            let received = clock.block_on(async {
+                match due {
+                    None => Some(self.queue.recv_many(&mut batch, QUEUE).await),
+                    Some(due) => tokio::time::timeout_at(due, self.queue.recv_many(&mut batch, QUEUE)).await.ok(),
+                }
+            });
+            if received == Some(0) {
+                break;
+            }
+            if received.is_some() && self.put_off(&mut batch) {
+                due = due.or_else(|| Some(Instant::now() + CLOSE_WAIT));
+                continue;
+            }
+            due = None;
             let (withdrawn, mut new_stops) = self.transaction(&mut batch);
             if !withdrawn.is_empty() {
                 batch.extend(withdrawn.into_iter().map(Command::Withdraw));
@@ -113,6 +138,20 @@ impl Writer {
             }
         }
         self.end(stops);
+    }
+
+    /// Keeps a batch of nothing but ends for the next transaction. False when there is more in it, or too many wait.
+    fn put_off(&mut self, batch: &mut Vec<Command>) -> bool {
+        let only_ends = batch.iter().all(|command| matches!(command, Command::Close(_)));
+        if !only_ends || self.kept.len() + batch.len() > QUEUE {
+            return false;
+        }
+        for command in batch.drain(..) {
+            if let Command::Close(entry) = command {
+                self.kept.push_back(entry);
+            }
+        }
+        true
     }
 
     /// Writes a batch and answers it. Returns the opened entries that nobody waited for, and the requests to stop.
