@@ -242,6 +242,12 @@ def test_a_field_of_one_dialect_that_is_wrong_is_named_by_its_path(gateway, rout
         assert error["param"].endswith(named), error
 
 
+@pytest.mark.parametrize("path, route", [("/v1/chat/completions", "via-messages"), ("/v1/messages", "via-chat")])
+def test_a_conversation_without_content_is_refused_where_it_would_have_to_be_translated(gateway, path, route):
+    body = {**good(path, route), "messages": [{"role": "user", "content": ""}]}
+    refused(post(gateway, path, json.dumps(body).encode()), path, 400, "messages", "content")
+
+
 @every_path
 @every_route
 def test_a_field_given_twice_is_refused_when_it_decides_the_route(gateway, path, route):

@@ -25,6 +25,18 @@ fn options() -> ReplyOptions {
     }
 }
 
+#[test]
+fn a_conversation_without_any_content_is_refused_before_a_chat_upstream_is_asked() {
+    for messages in
+        [r#"{"role":"user","content":""}"#, r#"{"role":"user","content":[]},{"role":"assistant","content":""}"#]
+    {
+        let body = format!(r#"{{"model":"m","max_tokens":5,"messages":[{messages}]}}"#);
+        let request = read(Dialect::Messages, Operation::Generate, body.into()).unwrap();
+        let refused = encode(Dialect::Chat, &request.turn().unwrap(), "up").unwrap_err();
+        assert_eq!(refused.path, "messages", "{messages}");
+    }
+}
+
 /// Interleaved calls, the first delta before any text, no ids for the second, and counts after the finish reason.
 const UPSTREAM: &str = concat!(
     r#"data: {"id":"c1","model":"up","choices":[{"index":0,"delta":{"role":"assistant","content":null,"reasoning_content":"hm"}}]}"#,
