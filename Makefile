@@ -5,7 +5,7 @@
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: ## one real turn through each client dialect, no key needed (needs Rust only)
+demo: ## one real turn through each client dialect, no key needed (needs Rust and a C compiler)
 	@echo "Building the gateway in release mode; the first build takes a few minutes, later ones seconds."
 	cargo run --release --locked -p turnkeep -- demo
 

@@ -478,7 +478,7 @@ fn effect_words(effect: Effect) -> String {
     match effect {
         Effect::None => "none".into(),
         Effect::Budget => "error budget +1".into(),
-        Effect::Suspend => "suspended until the operator acts (the first time: error budget +1)".into(),
+        Effect::Suspend => "suspended until `turnkeep accounts enable` (the first time: error budget +1)".into(),
         Effect::QuotaCooldown(wait) => {
             format!("quota cooldown to the stated reset, else {} min", wait.as_secs() / MINUTE.as_secs())
         }

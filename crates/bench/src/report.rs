@@ -112,7 +112,7 @@ while every small turn and every stream begins one.
 
 *Bare proxy* is a single-threaded hyper reverse proxy that reads nothing, and nginx a plain unbuffered one: both are floors, not
 rivals, as they check, count, translate and remember nothing. Turnkeep runs with everything on: keys, ledger in its embedded
-store with encryption at rest, delivery receipts, fault blame, metrics. *chat* and *messages* pass the client's dialect through;
+store with encryption at rest, fault blame, metrics, a log line per turn. *chat* and *messages* pass the client's dialect through;
 *translate* takes Anthropic Messages and speaks Chat Completions to the upstream. On a shared machine rounds vary by up to half:
 trust ratios within one run, not figures across runs. Peaks that are close to the bare proxy's are limited by the load
 generator's core.

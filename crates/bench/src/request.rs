@@ -152,7 +152,7 @@ fn chat_agent(ask: &Ask, pad: usize) -> Value {
     for n in 0..ROUNDS {
         messages.push(json!({"role": "assistant", "content": "I look at the next file.", "tool_calls": [
             {"id": format!("call_{n:04}"), "type": "function", "function":
-                {"name": format!("tool_{n}"), "arguments": "{\"path\":\"/work/src/lib.rs\",\"limit\":200}"}}]}));
+                {"name": format!("tool_{n}"), "arguments": "{\"path\":\"/project/src/lib.rs\",\"limit\":200}"}}]}));
         messages
             .push(json!({"role": "tool", "tool_call_id": format!("call_{n:04}"), "content": share(pad, n, ROUNDS)}));
     }
@@ -173,7 +173,7 @@ fn messages_agent(ask: &Ask, pad: usize) -> Value {
         messages.push(json!({"role": "assistant", "content": [
             {"type": "text", "text": "I look at the next file."},
             {"type": "tool_use", "id": format!("toolu_{n:04}"), "name": format!("tool_{n}"),
-                "input": {"path": "/work/src/lib.rs", "limit": 200}}]}));
+                "input": {"path": "/project/src/lib.rs", "limit": 200}}]}));
         let mut content = vec![json!({"type": "tool_result", "tool_use_id": format!("toolu_{n:04}"),
             "content": share(pad, n, ROUNDS)})];
         if n + 1 == ROUNDS {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use turnkeep_base::limit::{MAX_COOLING_WAIT, MAX_QUEUE_WAIT};
 use turnkeep_base::{AccountId, Fault, Secret};
 use turnkeep_policy::Moment;
-use turnkeep_policy::accounts::{AccountKey, Candidate, Need, Pick, Pool, Snapshot, Standing, Unavailable};
+use turnkeep_policy::accounts::{AccountKey, Candidate, Need, Pick, Pool, Snapshot, Standing, Status, Unavailable};
 use turnkeep_policy::queue::{Queue, Ticket};
 
 use crate::route::Route;
@@ -247,6 +247,14 @@ impl Admission {
         self.inner.lock().pool.restore(id, standing);
     }
 
+    /// The operator takes an account out, or brings it back with a clean sheet; what runs on it may finish. False when
+    /// there is no such account.
+    pub fn switch(self: &Arc<Self>, id: &AccountId, enabled: bool) -> bool {
+        let known = self.inner.lock().pool.set_enabled(id, enabled);
+        self.serve_waiters();
+        known
+    }
+
     /// The present moment, for views of [`Admission::snapshots`].
     pub fn present(&self) -> Moment {
         self.now()
@@ -307,8 +315,18 @@ impl SlotLease {
         self.judged = true;
         let admission = self.admission.clone();
         let mut inner = admission.inner.lock();
+        let status = |inner: &Inner| inner.pool.status(self.pick.account).cloned();
+        let before = status(&inner);
         inner.pool.judge(admission.now(), self.pick.account, &self.route.model, self.pick.trial, fault);
+        let after = status(&inner);
         admission.changed(&mut inner, self.pick.account);
+        drop(inner);
+        if before != after
+            && let Some(after) = after
+            && after != Status::Active
+        {
+            tracing::warn!(account = %self.id, status = after.name(), why = %fault, "an account is out");
+        }
     }
 
     /// The upstream completed the turn: the account's success, and the slot comes back.

@@ -200,11 +200,10 @@ impl Answering {
         self.error.take()
     }
 
-    /// Drops the exchange: the connection is closed, or the stream reset.
+    /// Drops the exchange: the connection is closed, or the stream reset. What was read before stays: once the answer
+    /// has begun, the client still gets it ahead of the error.
     pub(crate) fn cancel(&mut self) {
         self.body = None;
-        self.held.clear();
-        self.terminal.clear();
     }
 }
 
@@ -217,4 +216,43 @@ fn declared_wait(headers: &HeaderMap) -> Option<Duration> {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
     let seconds = number("retry-after-ms").map(|ms| ms / 1000.0).or_else(|| number("retry-after"))?;
     (seconds.is_finite() && seconds >= 0.0).then(|| Duration::from_secs_f64(seconds.min(30.0 * 86_400.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnkeep_base::Dialect;
+    use turnkeep_dialect::request;
+
+    struct Nothing;
+
+    impl AnswerBody for Nothing {
+        fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, Fault>>> {
+            Poll::Pending
+        }
+    }
+
+    #[test]
+    fn what_came_in_the_same_bytes_before_a_fault_is_kept_for_the_client() {
+        let body = Bytes::from_static(br#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#);
+        let request = request::read(Dialect::Chat, Operation::Generate, body).unwrap();
+        let options = ReplyOptions {
+            client: Dialect::Chat,
+            upstream: Dialect::Chat,
+            model: "m".into(),
+            usage_wanted: false,
+            choices: 1,
+            id: "x".into(),
+            created: 0,
+            max_event: MAX_EVENT,
+        };
+        let answer = Answer { status: StatusCode::OK, headers: HeaderMap::new(), body: Box::new(Nothing) };
+        let mut answering = Answering::new(answer, &request, options);
+        let delta = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"finish_reason\":null}]}\n\n";
+        let error = "data: {\"error\":{\"message\":\"broken\",\"type\":\"server_error\"}}\n\n";
+        let outcome = answering.feed(Bytes::from(format!("{delta}{error}")));
+        assert_eq!(outcome.map_err(|fault| fault.kind).err(), Some(FaultKind::UpstreamInternal));
+        answering.cancel();
+        assert_eq!(answering.take_held(), [Bytes::from(delta)]);
+    }
 }

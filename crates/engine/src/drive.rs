@@ -119,33 +119,39 @@ impl Drive {
         let sleep = tokio::time::sleep(Duration::from_secs(3600));
         tokio::pin!(sleep);
         let mut armed: Option<Moment> = None;
+        let mut stop = self.stop.clone();
+        let stopped = stop.wait_for(|stopped| *stopped);
+        tokio::pin!(stopped);
         loop {
             self.perform(&mut effects).await;
             if self.machine.ended() {
                 return;
             }
-            if let Some((at, _)) = self.machine.next_timer()
-                && armed.is_none_or(|armed| at < armed)
-            {
-                sleep.as_mut().reset(Instant::now() + self.now().until(at));
-                armed = Some(at);
+            let now = self.now();
+            let timer = self.machine.next_timer();
+            if let Some((at, timer)) = timer {
+                // A timer that is due comes before an upstream that never pauses.
+                if at <= now {
+                    self.machine.on(Event::Timer(timer), now, &mut effects);
+                    continue;
+                }
+                if armed.is_none_or(|armed| at < armed) {
+                    sleep.as_mut().reset(Instant::now() + now.until(at));
+                    armed = Some(at);
+                }
             }
-            let has_timer = self.machine.next_timer().is_some();
-            let mut stop = self.stop.clone();
             let event = tokio::select! {
                 biased;
-                event = self.next() => Some(event),
-                _ = stop.wait_for(|stopped| *stopped) => Some(Event::Shutdown),
-                () = sleep.as_mut(), if has_timer => {
+                event = self.next() => event,
+                _ = stopped.as_mut() => Event::Shutdown,
+                () = sleep.as_mut(), if timer.is_some() => {
+                    // Which timer it was is asked again above: it may have been moved since.
                     armed = None;
-                    let now = self.now();
-                    self.machine.next_timer().filter(|(at, _)| *at <= now).map(|(_, timer)| Event::Timer(timer))
+                    continue;
                 }
             };
-            if let Some(event) = event {
-                let now = self.now();
-                self.machine.on(event, now, &mut effects);
-            }
+            let now = self.now();
+            self.machine.on(event, now, &mut effects);
         }
     }
 
@@ -391,6 +397,7 @@ impl Drive {
         };
         let port = lease.route().upstream.port.clone();
         self.dispatched_at = Some(Instant::now());
+        self.upstream_error = None;
         self.waiting = Waiting::Head(Box::pin(async move { port.send(call).await }));
     }
 
@@ -501,7 +508,11 @@ impl Drive {
             }
         };
         if self.head_out {
-            // A plain reply's head goes out with its whole body, so what is open here is a stream.
+            // A plain reply's head goes out with its whole body, so what is open here is a stream. What was read of it
+            // before the fault, in the same bytes, comes first.
+            if self.machine.downstream() == Downstream::Touched {
+                self.flush();
+            }
             self.writer.push(reply::error_event(dialect, &error, &id));
             return;
         }

@@ -35,7 +35,8 @@ fn of_fault(fault: &Fault, dialect: Dialect, upstreams: Option<(&str, Option<&st
         }
         (view, _) => view.status(dialect == Dialect::Messages),
     };
-    let theirs = upstreams.map_or("", |(message, _)| message);
+    // An error inside a stream has no reply of its own; its words are in the evidence.
+    let theirs = upstreams.map_or(fault.evidence.detail.as_str(), |(message, _)| message);
     let message = if theirs.is_empty() {
         words(fault.kind, fault)
     } else if matches!(fault.kind, FaultKind::RequestInvalid | FaultKind::PolicyBlocked) {
@@ -138,9 +139,15 @@ fn of_unavailable(unavailable: Unavailable, now: Moment) -> ClientError {
         Unavailable::NoneEntitled => {
             (403, "model_not_entitled", "no account of the gateway may use this model".to_owned(), None)
         }
-        Unavailable::NoAccounts => {
-            (503, "pool_exhausted", format!("{exhausted}: no usable account is configured for this model"), None)
-        }
+        Unavailable::NoAccounts => (
+            503,
+            "pool_exhausted",
+            format!(
+                "{exhausted}: no account can serve this model; those there are lack a secret, or are suspended or disabled, \
+                 and the operator must act"
+            ),
+            None,
+        ),
         Unavailable::DeadlinePassed => {
             (504, "deadline_exceeded", "the time for this turn was up before an account was free".to_owned(), None)
         }

@@ -2,6 +2,7 @@
 //! here; every part gets what it needs and knows nothing of the others.
 
 mod accounts;
+mod follow;
 mod keys;
 mod standing;
 
@@ -286,7 +287,12 @@ impl Wired {
     pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), Failure> {
         let (stopping, stopped) = watch::channel(false);
         let saver = tokio::spawn(standing::keep(self.admission.clone(), self.store.clone()));
-        let keys = tokio::spawn(keys::follow(self.gateway.clone(), self.store.clone(), self.configured));
+        let following = tokio::spawn(follow::follow(
+            self.gateway.clone(),
+            self.admission.clone(),
+            self.store.clone(),
+            self.configured,
+        ));
         let serving = tokio::spawn(turnkeep_http::serve(self.gateway.clone(), self.listeners, stopped));
         stop.await;
         tracing::info!(grace_s = self.grace.as_secs(), "stopping: no new turns, the running ones may finish");
@@ -304,7 +310,7 @@ impl Wired {
         // Connections that are still open are idle ones; they close with the process.
         let _ = tokio::time::timeout(END_WAIT, serving).await;
         saver.abort();
-        keys.abort();
+        following.abort();
         standing::save(&self.admission, self.store.as_ref()).await;
         self.store.shutdown().await.map_err(Failure::operation)
     }

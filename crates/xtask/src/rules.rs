@@ -1,4 +1,4 @@
-//! The layer table of DESIGN.md as data. Change a rule here, with its reason in the commit, and nowhere else.
+//! The layer table of ARCHITECTURE.md as data. Change a rule here, with its reason in the commit, and nowhere else.
 //!
 //! What a crate may name directly is an allow-list for the pure layers (0 to 2) and open for the outer ones, where only
 //! the `never` column binds. `never` holds for the whole tree below a crate, not only for its own manifest.

@@ -237,6 +237,11 @@ impl Pool {
         })
     }
 
+    /// The account's status.
+    pub fn status(&self, key: AccountKey) -> Option<&Status> {
+        self.accounts.get(key.0 as usize).map(|account| account.standing.status())
+    }
+
     /// The account's identity.
     pub fn id(&self, key: AccountKey) -> Option<&AccountId> {
         self.accounts.get(key.0 as usize).map(|account| &account.spec.id)

@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use turnkeep_base::{AccountId, Secret};
-use turnkeep_store::{AccountRecord, NewAccount, SecretInput, SecretKind, SecretRef, Store};
+use turnkeep_engine::ports::WallClock;
+use turnkeep_store::{
+    AccountRecord, NewAccount, SecretInput, SecretKind, SecretRef, StandingRecord, StandingStatus, Store, SystemClock,
+};
 
 /// The longest secret that is read from standard input, in bytes.
 const MAX_SECRET: u64 = 64 * 1024;
@@ -42,13 +45,18 @@ async fn on_store(
     match command {
         AccountsCommand::Add(args) => add(args, config, store, input, out).await,
         AccountsCommand::List(args) => list(args.json, store, out).await,
-        AccountsCommand::Enable(args) => enable(args, true, store, out).await,
-        AccountsCommand::Disable(args) => enable(args, false, store, out).await,
+        AccountsCommand::Enable(args) => enable(args, true, config, store, out).await,
+        AccountsCommand::Disable(args) => enable(args, false, config, store, out).await,
         AccountsCommand::Rotate(args) => {
             let secret = read_secret(&args.secret, input)?;
             let record = store.rotate_account_secret(id(&args.account), secret).await?;
             audit(store, "rotate", format!("account {}", record.id), secret_words(&record.secret)).await?;
-            writeln!(out, "rotated {}, secret {}", record.id, secret_words(&record.secret))?;
+            writeln!(
+                out,
+                "rotated {}, secret {}; a running gateway takes it up at its next start",
+                record.id,
+                secret_words(&record.secret)
+            )?;
             Ok(())
         }
     }
@@ -83,11 +91,38 @@ async fn add(
     Ok(())
 }
 
-async fn enable(args: &AccountArgs, enabled: bool, store: &dyn Store, out: &mut impl Write) -> Result<(), Failure> {
-    let record = store.set_account_enabled(id(args), enabled).await?;
+/// How the store's record of a standing says that an operator set it; a running gateway looks for it.
+pub const BY_OPERATOR: &str = "by the operator";
+
+/// Switches an account of the configuration or of the store. Enabling also ends a suspension and an errored episode.
+async fn enable(
+    args: &AccountArgs,
+    enabled: bool,
+    config: &Config,
+    store: &dyn Store,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    let id = id(args);
+    let upstream = config.upstream(&args.upstream);
+    let configured = upstream.is_some_and(|upstream| upstream.accounts.iter().any(|account| account.name == args.name));
+    if !configured {
+        store.set_account_enabled(id.clone(), enabled).await?;
+    }
+    let standing = StandingRecord {
+        account: id.clone(),
+        status: if enabled { StandingStatus::Active } else { StandingStatus::Disabled },
+        episode: 0,
+        since_ms: None,
+        retry_at_ms: None,
+        reason: Some(BY_OPERATOR.into()),
+        budget_json: "[]".into(),
+        updated_ms: SystemClock.unix_ms(),
+        cooldowns: Vec::new(),
+    };
+    store.save_standing(vec![standing]).await.map_err(Failure::operation)?;
     let (verb, done) = if enabled { ("enable", "enabled") } else { ("disable", "disabled") };
-    audit(store, verb, format!("account {}", record.id), String::new()).await?;
-    writeln!(out, "{done} {}", record.id)?;
+    audit(store, verb, format!("account {id}"), String::new()).await?;
+    writeln!(out, "{done} {id}; a running gateway takes it up within seconds")?;
     Ok(())
 }
 

@@ -197,12 +197,14 @@ fn hints(address: SocketAddr, key: &str) -> String {
   {key}
 
 Claude Code:    ANTHROPIC_BASE_URL=http://{address} ANTHROPIC_API_KEY={key} claude
-OpenAI SDKs:    OPENAI_BASE_URL=http://{address}/v1 OPENAI_API_KEY={key}
-Anthropic SDKs: ANTHROPIC_BASE_URL=http://{address} ANTHROPIC_API_KEY={key}
+OpenAI SDKs:    export OPENAI_BASE_URL=http://{address}/v1 OPENAI_API_KEY={key}
+Anthropic SDKs: export ANTHROPIC_BASE_URL=http://{address} ANTHROPIC_API_KEY={key}
 curl:           curl http://{address}/v1/chat/completions -H "authorization: Bearer {key}" \
                   -H "content-type: application/json" \
                   -d '{{"model":"{CHAT_MODEL}","messages":[{{"role":"user","content":"Hi"}}]}}'
 Counters:       curl http://{address}/dashboard/api/connect-metrics -H "authorization: Bearer {key}"
+
+Models:         {CHAT_MODEL} and {MESSAGES_MODEL}; any other name goes where {MESSAGES_MODEL} goes
 
 Codex and Gemini CLI speak dialects that are not in this version.
 Ctrl-C stops it.

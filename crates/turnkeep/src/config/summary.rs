@@ -23,12 +23,8 @@ pub(super) fn warn_as_a_whole(config: &Config, problems: &Problems) {
         }
     }
     if config.store.master_key.is_none() {
-        problems.warn(
-            "store.master_key",
-            "there is none, so no prompt or answer reaches disk, and accounts in the store hold references to secrets \
-             only"
-                .into(),
-        );
+        problems
+            .warn("store.master_key", "there is none, so accounts in the store hold references to secrets only".into());
     }
     let public = config.server.listen.iter().find(|listen| !listen.is_local());
     if let (Some(listen), None) = (public, &config.server.tls) {

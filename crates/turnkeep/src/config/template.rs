@@ -63,6 +63,12 @@ fn write_upstream(text: &mut String, provider: &Provider, mark: &str) {
         "[[upstreams.accounts]]".to_owned(),
         "name = \"main\"".to_owned(),
         format!("secret = {{ env = \"{variable}\" }}"),
+        match *name {
+            // So that a turn goes only to the provider whose model it names.
+            "openai" => r#"models = ["gpt-*", "chatgpt-*", "o1*", "o3*", "o4*"]"#.to_owned(),
+            "anthropic" => r#"models = ["claude-*"]"#.to_owned(),
+            _ => r#"# models = ["…"]  # patterns of the names it serves; all without"#.to_owned(),
+        },
     ];
     for line in lines {
         text.push_str(mark);

@@ -16,8 +16,7 @@ pub struct Gathered {
     pub secret: Option<Secret>,
 }
 
-/// All accounts, those of the configuration first. One that both name is the configuration's, but may be disabled in
-/// the store.
+/// All accounts, those of the configuration first. One that both name is the configuration's.
 pub async fn gather(config: &Config, store: &dyn Store) -> Result<Vec<Gathered>, Failure> {
     let mut out = Vec::new();
     let mut seen = BTreeSet::new();
@@ -33,7 +32,7 @@ pub async fn gather(config: &Config, store: &dyn Store) -> Result<Vec<Gathered>,
                 max_in_flight: account.max_in_flight,
                 models: Globs::new(account.models.clone()),
                 has_secret: secret.is_some(),
-                enabled: stored.iter().all(|record| record.id != id || record.enabled),
+                enabled: true,
                 id: id.clone(),
             };
             seen.insert(id);

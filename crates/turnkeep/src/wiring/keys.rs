@@ -4,15 +4,10 @@ use crate::commands::Failure;
 use crate::config::{Config, KeyRule, startup_rule};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 use turnkeep_base::Secret;
-use turnkeep_http::Gateway;
 use turnkeep_http::callers::{Caller, Callers, KeyDigest, Known, Scope};
 use turnkeep_policy::glob::Globs;
 use turnkeep_store::{KeySnapshot, NewKey, Store, hash_key};
-
-/// How often the store is asked whether the command line has changed a key.
-const FOLLOW_EVERY: Duration = Duration::from_secs(2);
 
 /// The name of the key that the gateway makes when there is none.
 const FIRST_KEY: &str = "first";
@@ -38,7 +33,12 @@ pub async fn load(config: &Config, store: &dyn Store) -> Result<Loaded, Failure>
             return Err(Failure::Usage(words.into()));
         }
         KeyRule::MakeOne => {
-            let new = NewKey { scopes: vec!["chat".into(), "viewer".into()], ..NewKey::named(FIRST_KEY) };
+            let taken = store.list_keys().await.map_err(Failure::operation)?;
+            let names = std::iter::once(FIRST_KEY.to_owned()).chain((2..).map(|n| format!("{FIRST_KEY}-{n}")));
+            // A revoked key keeps its name.
+            let mut free = names.filter(|name| taken.iter().all(|key| &key.name != name));
+            let name = free.next().unwrap_or_default();
+            let new = NewKey { scopes: vec!["chat".into(), "viewer".into()], ..NewKey::named(name) };
             let (_, secret) = store.create_key(new).await?;
             snapshot = store.keys_snapshot().await.map_err(Failure::operation)?;
             Some(secret)
@@ -53,7 +53,12 @@ pub async fn load(config: &Config, store: &dyn Store) -> Result<Loaded, Failure>
             scopes: key.scopes.iter().map(|scope| scope_of(scope.name())).collect::<Option<_>>().unwrap_or_default(),
             models: Globs::new(key.models.clone()),
         };
-        configured.insert(hash_key(&pepper, secret.expose()), Known { caller: Arc::new(caller), until_ms: None });
+        let known = Known { caller: Arc::new(caller), until_ms: None };
+        if let Some(other) = configured.insert(hash_key(&pepper, secret.expose()), known) {
+            let words =
+                format!("keys {:?} and {:?} have the same secret; give each its own", other.caller.name, key.name);
+            return Err(Failure::Usage(words));
+        }
     }
     let mut known = of_store(&snapshot);
     known.extend(configured.clone());
@@ -61,7 +66,7 @@ pub async fn load(config: &Config, store: &dyn Store) -> Result<Loaded, Failure>
     Ok(Loaded { callers, configured, made })
 }
 
-fn of_store(snapshot: &KeySnapshot) -> BTreeMap<KeyDigest, Known> {
+pub(super) fn of_store(snapshot: &KeySnapshot) -> BTreeMap<KeyDigest, Known> {
     let mut out = BTreeMap::new();
     for key in &snapshot.keys {
         let caller = Arc::new(Caller {
@@ -85,25 +90,5 @@ fn scope_of(name: &str) -> Option<Scope> {
         "viewer" => Some(Scope::Viewer),
         "admin" => Some(Scope::Admin),
         _ => None,
-    }
-}
-
-/// Follows what the command line does to the store's keys while the gateway runs.
-pub async fn follow(gateway: Arc<Gateway>, store: Arc<dyn Store>, configured: BTreeMap<KeyDigest, Known>) {
-    let mut seen = store.revision().await.ok();
-    let mut every = tokio::time::interval(FOLLOW_EVERY);
-    loop {
-        every.tick().await;
-        let Ok(revision) = store.revision().await else { continue };
-        if seen == Some(revision) {
-            continue;
-        }
-        if let Ok(snapshot) = store.keys_snapshot().await {
-            let mut known = of_store(&snapshot);
-            known.extend(configured.clone());
-            gateway.callers().replace(known);
-            seen = Some(revision);
-            tracing::info!("the callers' keys were read again from the store");
-        }
     }
 }

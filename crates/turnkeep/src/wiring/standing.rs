@@ -42,7 +42,8 @@ fn standing(record: &StandingRecord, now: Moment, wall: u64) -> Standing {
         }
     }
     let status = match record.status {
-        StandingStatus::Active | StandingStatus::Disabled => Status::Active,
+        StandingStatus::Active => Status::Active,
+        StandingStatus::Disabled => Status::Disabled,
         StandingStatus::Errored => {
             // An episode is never longer than an hour, whatever a clock says.
             let left = record.retry_at_ms.unwrap_or(wall).saturating_sub(wall).min(60 * 60 * 1000);
