@@ -18,3 +18,4 @@ mod ledger;
 mod listeners;
 mod restart;
 mod shutdown;
+mod switching;

@@ -2,6 +2,7 @@
 
 use super::client::{Client, request_bytes};
 use super::dialects::Pair;
+use clap::Parser;
 use serde_json::Value;
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use turnkeep::cli::{Cli, Command};
 use turnkeep::commands::Failure;
 use turnkeep::config::Config;
 use turnkeep::wiring;
@@ -242,6 +244,18 @@ impl World {
             counters["waiting"] == 0 && accounts.iter().all(|account| account["in_flight"] == 0)
         })
         .await
+    }
+
+    /// Runs a command of the command line on this gateway's configuration, beside it.
+    pub async fn command(&self, plan: &Plan, words: &[&str]) -> String {
+        let file = self.folder.path().join("turnkeep.toml");
+        std::fs::write(&file, plan.toml(self.folder.path())).unwrap();
+        let file = file.to_str().unwrap();
+        let cli = Cli::parse_from(["turnkeep"].iter().chain(words).chain(&["--config", file]));
+        let Command::Accounts { command } = cli.command else { panic!("{words:?}") };
+        let mut out = Vec::new();
+        turnkeep::commands::accounts::run(&command, &mut std::io::empty(), &mut out).await.unwrap();
+        String::from_utf8(out).unwrap()
     }
 
     /// Asks it to stop.
