@@ -58,7 +58,8 @@ fn candidate(route: &Route) -> Candidate<'_> {
 #[derive(Debug)]
 struct Waiting {
     wanted: Wanted,
-    grant: oneshot::Sender<SlotLease>,
+    /// A slot, or nothing: look again, the accounts are no longer only busy.
+    grant: oneshot::Sender<Option<SlotLease>>,
 }
 
 #[derive(Debug, Default)]
@@ -130,7 +131,9 @@ impl Admission {
             match outcome {
                 Ok((ticket, granted, retry_at)) => {
                     let place = Place { admission: self, ticket };
-                    return self.wait_in_queue(place, granted, retry_at, queue_end).await;
+                    if let Some(lease) = self.wait_in_queue(place, &wanted, granted, retry_at, queue_end).await? {
+                        return Ok(lease);
+                    }
                 }
                 Err(Unavailable::AllCooling { retry_at } | Unavailable::AllErrored { retry_at })
                     if self.now().until(retry_at) <= MAX_COOLING_WAIT
@@ -147,17 +150,16 @@ impl Admission {
     async fn wait_in_queue(
         self: &Arc<Self>,
         place: Place<'_>,
-        mut granted: oneshot::Receiver<SlotLease>,
+        wanted: &Wanted,
+        mut granted: oneshot::Receiver<Option<SlotLease>>,
         mut retry_at: Option<Moment>,
         end: Instant,
-    ) -> Result<SlotLease, Unavailable> {
+    ) -> Result<Option<SlotLease>, Unavailable> {
         loop {
             let wake = retry_at.map_or(end, |moment| self.instant(moment).min(end));
             tokio::select! {
                 biased;
-                lease = &mut granted => {
-                    return lease.map_err(|_| Unavailable::QueueFull);
-                }
+                grant = &mut granted => return grant.map_err(|_| Unavailable::QueueFull),
                 () = tokio::time::sleep_until(wake) => {}
             }
             if wake >= end {
@@ -165,29 +167,38 @@ impl Admission {
                 // A grant may have been on its way while the place was given up.
                 return granted.try_recv().map_err(|_| Unavailable::AllBusy { retry_at });
             }
-            retry_at = None;
             self.serve_waiters();
+            // The wait may have been lengthened since, or another account may cool now.
+            retry_at = match wanted.pick(&self.inner.lock().pool, self.now()) {
+                Err(Unavailable::AllBusy { retry_at }) => retry_at,
+                Ok(_) | Err(_) => None,
+            };
         }
     }
 
-    /// Hands free slots to waiters, in order of fairness.
+    /// Hands free slots to waiters, in order of fairness, and sends those back who no longer wait for a slot.
     fn serve_waiters(self: &Arc<Self>) {
         loop {
-            let grant = {
+            let (grant, lease) = {
                 let mut inner = self.inner.lock();
                 if inner.queue.is_empty() {
                     return;
                 }
                 let now = self.now();
                 let Inner { pool, queue, .. } = &mut *inner;
-                let next = queue.next_for(|waiting| waiting.wanted.pick(pool, now).ok());
+                let next = queue.next_for(|waiting| match waiting.wanted.pick(pool, now) {
+                    Err(Unavailable::AllBusy { .. }) => None,
+                    other => Some(other.ok()),
+                });
                 let Some((waiting, pick)) = next else { return };
-                inner.pool.take(&pick);
-                let lease = self.lease(&inner.pool, pick, &waiting.wanted.routes);
+                let lease = pick.map(|pick| {
+                    inner.pool.take(&pick);
+                    self.lease(&inner.pool, pick, &waiting.wanted.routes)
+                });
                 (waiting.grant, lease)
             };
             // A waiter that has just left drops the lease, which comes back here; the lock is not held.
-            drop(grant.0.send(grant.1));
+            drop(grant.send(lease));
         }
     }
 

@@ -161,6 +161,11 @@ impl Answering {
             }
         }
         outcome.map_err(answered)?;
+        let kept: usize = self.held.iter().chain(&self.terminal).map(Bytes::len).sum();
+        if kept > 2 * MAX_EVENT {
+            let what = format!("more than {} bytes that say nothing", 2 * MAX_EVENT);
+            return Err(Fault::new(FaultKind::MalformedResponse, Phase::Answered, Evidence::text(what)));
+        }
         Ok(Read { content, progress })
     }
 

@@ -67,8 +67,12 @@ impl OpenAttempt {
                 (AttemptOutcome::Interrupted, Usage::default(), true)
             }
         };
+        // What was never sent was no attempt.
+        let sent = end != AttemptEnd::Unsent;
         let fault = if outcome == AttemptOutcome::Completed { "none" } else { outcome.name() };
-        tally.attempt(&self.upstream, fault);
+        if sent {
+            tally.attempt(&self.upstream, fault);
+        }
         tally.usage(&usage);
         let closed = AttemptClosed { attempt: self.attempt, outcome, usage, exact, closed_ms: self.clock.unix_ms() };
         if let Err(error) = self.ledger.close(closed).await {

@@ -9,7 +9,7 @@ use crate::ending::client_error;
 use crate::engine::{Engine, TurnInput};
 use crate::machine::{AttemptEnd, Downstream, Effect, Ending, Event, Machine, TurnEnd, TurnFacts};
 use crate::pipe::{ReplyHead, ReplyWriter};
-use crate::ports::{Answer, AttemptOpened, Call};
+use crate::ports::{Answer, AnswerBody, AttemptOpened, Call};
 use crate::tally::TurnLabels;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -20,7 +20,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use turnkeep_base::limit::LEDGER_WAIT;
+use turnkeep_base::limit::{LEDGER_WAIT, MAX_ERROR_BODY};
 use turnkeep_base::{AttemptId, ClientError, Dialect, Evidence, Fault, FaultKind, Phase};
 use turnkeep_dialect::classify::Classified;
 use turnkeep_dialect::reply;
@@ -29,6 +29,9 @@ use turnkeep_policy::accounts::Unavailable;
 
 /// How long the connection may take to take a whole reply, after which it counts as undelivered.
 const DELIVERY_WAIT: Duration = Duration::from_secs(60);
+
+/// How long the body of an error reply may take.
+const ERROR_BODY_WAIT: Duration = Duration::from_secs(5);
 
 /// What is being waited for.
 enum Waiting {
@@ -62,6 +65,8 @@ pub(crate) struct Drive {
     attempt: Option<OpenAttempt>,
     answering: Option<Answering>,
     upstream_error: Option<UpstreamError>,
+    /// The fault that the latest attempt's closing has counted.
+    counted: Option<FaultKind>,
     uncarriable: Option<ClientError>,
     dropped: Vec<String>,
     answered_by: Option<String>,
@@ -96,6 +101,7 @@ impl Drive {
             attempt: None,
             answering: None,
             upstream_error: None,
+            counted: None,
             uncarriable: None,
             dropped: Vec::new(),
             answered_by: None,
@@ -263,8 +269,13 @@ impl Drive {
                 }
                 Event::Read { content, progress }
             }
-            Err(fault) => {
-                self.upstream_error = answering.take_error();
+            Err(mut fault) => {
+                let mut error = answering.take_error();
+                // A provider may quote the credential it was sent; it goes no further than here.
+                if let Some(secret) = self.lease.as_ref().and_then(SlotLease::secret) {
+                    scrub(&mut fault, error.as_mut(), secret.expose());
+                }
+                self.upstream_error = error;
                 Event::Fault(fault)
             }
         }
@@ -398,7 +409,10 @@ impl Drive {
         let port = lease.route().upstream.port.clone();
         self.dispatched_at = Some(Instant::now());
         self.upstream_error = None;
-        self.waiting = Waiting::Head(Box::pin(async move { port.send(call).await }));
+        self.waiting = Waiting::Head(Box::pin(async move {
+            let answer = port.send(call).await?;
+            if answer.status.is_success() { Ok(answer) } else { Ok(error_read(answer).await) }
+        }));
     }
 
     fn read_on(&mut self) {
@@ -498,7 +512,9 @@ impl Drive {
     fn write_error(&mut self, ending: &Ending) {
         let dialect = self.input.request.dialect;
         let id = self.input.id.to_string();
-        let theirs = self.upstream_error.as_ref();
+        // The words of another fault than the one that is shown say nothing of it.
+        let shown = if let Ending::Fault(fault) = ending { Some(fault.kind) } else { None };
+        let theirs = self.upstream_error.as_ref().filter(|theirs| Some(theirs.classified.kind) == shown);
         let error = match (ending, self.uncarriable.take()) {
             (Ending::Uncarriable, Some(error)) => error,
             (other, _) => {
@@ -543,6 +559,9 @@ impl Drive {
     }
 
     async fn close_attempt(&mut self, end: AttemptEnd) {
+        if let AttemptEnd::Failed(fault) = &end {
+            self.counted = Some(fault.kind);
+        }
         if let Some(at) = self.dispatched_at.take() {
             self.upstream_time += at.elapsed();
         }
@@ -559,6 +578,11 @@ impl Drive {
 
     fn close_turn(&mut self, end: TurnEnd) {
         let tally = &self.engine.tally;
+        if let TurnEnd::Failed(Ending::Fault(fault)) = &end
+            && self.counted != Some(fault.kind)
+        {
+            tally.fault_kind(fault.kind);
+        }
         let (replays, hops) = self.machine.replays_and_hops();
         tally.transient_replays.add_many(u64::from(replays));
         tally.failover_hops.add_many(u64::from(hops));
@@ -645,5 +669,76 @@ impl Drive {
             ms = self.input.received.elapsed().as_millis() as u64,
             "turn"
         );
+    }
+}
+
+/// Reads the body of an error reply, to its bound and for a short time: what has come says what it means.
+async fn error_read(mut answer: Answer) -> Answer {
+    let mut whole = bytes::BytesMut::new();
+    let reading = async {
+        while let Some(Ok(chunk)) = poll_fn(|cx| answer.body.poll_chunk(cx)).await {
+            let room = MAX_ERROR_BODY.saturating_sub(whole.len());
+            whole.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if room <= chunk.len() {
+                return;
+            }
+        }
+    };
+    // An error body that hangs is judged by what there is of it.
+    let _ = tokio::time::timeout(ERROR_BODY_WAIT, reading).await;
+    answer.body = Box::new(ReadAlready(Some(whole.freeze()).filter(|whole| !whole.is_empty())));
+    answer
+}
+
+struct ReadAlready(Option<Bytes>);
+
+impl AnswerBody for ReadAlready {
+    fn poll_chunk(&mut self, _: &mut std::task::Context<'_>) -> Poll<Option<Result<Bytes, Fault>>> {
+        Poll::Ready(self.0.take().map(Ok))
+    }
+}
+
+/// Takes a secret out of everything that an upstream's error says.
+fn scrub(fault: &mut Fault, error: Option<&mut UpstreamError>, secret: &str) {
+    if secret.is_empty() {
+        return;
+    }
+    let clean = |text: &mut String| {
+        if text.contains(secret) {
+            *text = text.replace(secret, "[secret]");
+        }
+    };
+    clean(&mut fault.evidence.detail);
+    fault.evidence.code.as_mut().map(clean);
+    if let Some(error) = error {
+        clean(&mut error.classified.message);
+        clean(&mut error.classified.evidence.detail);
+        error.classified.evidence.code.as_mut().map(clean);
+        error.classified.param.as_mut().map(clean);
+        if memchr::memmem::find(&error.body, secret.as_bytes()).is_some() {
+            // Not the upstream's own bytes, then, but its words without the secret.
+            error.body = Bytes::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnkeep_dialect::classify;
+
+    #[test]
+    fn a_credential_that_an_upstream_quotes_goes_no_further() {
+        let body =
+            br#"{"error":{"message":"no key sk-abc123 here","type":"invalid_request_error","code":"sk-abc123"}}"#;
+        let classified = classify::reply(Dialect::Chat, 400, body);
+        let mut fault = Fault::new(classified.kind, Phase::Answered, classified.evidence.clone());
+        fault.evidence.detail.push_str(" sk-abc123");
+        let status = StatusCode::BAD_REQUEST;
+        let mut error = UpstreamError { status, body: Bytes::from_static(body), dialect: Dialect::Chat, classified };
+        scrub(&mut fault, Some(&mut error), "sk-abc123");
+        let everything = format!("{fault:?} {error:?}");
+        assert!(!everything.contains("abc123"), "{everything}");
+        assert!(error.body.is_empty());
     }
 }

@@ -6,6 +6,9 @@ use turnkeep_base::{ClientError, ClientView, Dialect, Effect, Fault, FaultKind, 
 use turnkeep_policy::Moment;
 use turnkeep_policy::accounts::Unavailable;
 
+/// How the evidence of a ledger entry that could not be written begins, and the code the client sees.
+pub const STORE_UNAVAILABLE: &str = "store_unavailable";
+
 /// The error for an ending. `message` and `param` are the upstream's own words, for a fault of the request.
 pub fn client_error(
     ending: &Ending,
@@ -46,7 +49,8 @@ fn of_fault(fault: &Fault, dialect: Dialect, upstreams: Option<(&str, Option<&st
     } else {
         words(fault.kind, fault)
     };
-    let mut error = ClientError::new(status, code(fault.kind), message);
+    let code = if fault.evidence.detail.starts_with(STORE_UNAVAILABLE) { STORE_UNAVAILABLE } else { code(fault.kind) };
+    let mut error = ClientError::new(status, code, message);
     error.param = upstreams.and_then(|(_, param)| param).map(str::to_owned);
     if error.retry_after.is_some() {
         error.retry_after = Some(fault.declared_wait.unwrap_or(default_wait(fault.kind)));
@@ -153,7 +157,7 @@ fn of_unavailable(unavailable: Unavailable, now: Moment) -> ClientError {
         }
     };
     let mut error = ClientError::new(status, code, message);
-    if let (Some(_), Some(at)) = (error.retry_after, retry_at) {
+    if let Some(at) = retry_at {
         error.retry_after = Some(now.until(at));
     }
     error

@@ -42,6 +42,22 @@ pub struct TurnInput {
     pub memory: Option<Box<dyn std::any::Any + Send + Sync>>,
 }
 
+/// Counts a turn as open for as long as it lives, whatever becomes of its task.
+struct OpenTurn(Arc<Engine>);
+
+impl OpenTurn {
+    fn of(engine: Arc<Engine>) -> Self {
+        engine.count(1);
+        OpenTurn(engine)
+    }
+}
+
+impl Drop for OpenTurn {
+    fn drop(&mut self) {
+        self.0.count(-1);
+    }
+}
+
 /// The engine.
 pub struct Engine {
     /// Admission and selection.
@@ -81,7 +97,7 @@ impl Engine {
     pub fn start(self: &Arc<Self>, input: TurnInput) -> ReplyReader {
         let (writer, reader) = reply_pipe();
         let engine = self.clone();
-        engine.count(1);
+        let open = OpenTurn::of(engine.clone());
         let stop = self.stop.subscribe();
         tokio::spawn(async move {
             let mut drive = Drive::new(engine.clone(), input, writer, stop);
@@ -91,7 +107,7 @@ impl Engine {
             }
             drive.deliver().await;
             drop(drive);
-            engine.count(-1);
+            drop(open);
         });
         reader
     }

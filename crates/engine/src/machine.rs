@@ -3,6 +3,7 @@
 //!
 //! It knows no dialect, no socket and no account by name. The drive loop performs its effects and feeds it events.
 
+use crate::ending::STORE_UNAVAILABLE;
 use crate::timers::{Timer, Timers};
 use std::time::Duration;
 use turnkeep_base::limit::{
@@ -185,6 +186,7 @@ pub struct Machine {
     clocks: Clocks,
     from_route: usize,
     route: usize,
+    first_route: Option<usize>,
     account: Option<AccountKey>,
     tried: Vec<AccountKey>,
     only: Option<AccountKey>,
@@ -224,6 +226,7 @@ impl Machine {
             clocks: Clocks::default(),
             from_route: 0,
             route: 0,
+            first_route: None,
             account: None,
             tried: Vec::new(),
             only: None,
@@ -294,7 +297,8 @@ impl Machine {
             Event::Uncarriable => self.uncarriable(out),
             Event::Recorded => self.recorded(now, out),
             Event::NotRecorded => {
-                let evidence = Evidence::text("store_unavailable: the usage ledger could not be written in time");
+                let evidence =
+                    Evidence::text(format!("{STORE_UNAVAILABLE}: the usage ledger could not be written in time"));
                 let fault = Fault::new(FaultKind::GatewayExhausted, Phase::Unsent, evidence);
                 out.push(Effect::CloseAttempt(AttemptEnd::Unsent));
                 self.fail(Ending::Fault(fault), out);
@@ -355,6 +359,7 @@ impl Machine {
         self.stage = Stage::Recording;
         self.account = Some(account);
         self.route = route;
+        self.first_route = self.first_route.or(Some(route));
         self.clocks = clocks;
         self.only = None;
         out.push(Effect::Record);
@@ -364,11 +369,18 @@ impl Machine {
         let Some(last) = self.last.clone() else {
             return self.fail(Ending::Unavailable(unavailable), out);
         };
+        // The replay on the same account cannot be had now: elsewhere.
+        if self.only.take().is_some() {
+            return self.acquire(out);
+        }
         // Nobody else is left: the same account on a new connection, once, if it was the network.
         let network = verdict(&last).origin == Origin::Network;
-        if network && !self.replayed_same && self.only.is_none() && self.account.is_some() {
+        if network
+            && !self.replayed_same
+            && let Some(account) = self.account
+        {
             self.replayed_same = true;
-            self.only = self.account;
+            self.tried.retain(|&tried| tried != account);
             return self.back_off(now, out);
         }
         self.fail(Ending::Fault(last), out);
@@ -411,7 +423,9 @@ impl Machine {
         match progress {
             Progress::Open => out.push(Effect::ReadOn),
             Progress::Finishing => {
-                self.timers.set(Timer::AfterFinish, now.after(AFTER_FINISH_WAIT));
+                if !self.timers.is_set(Timer::AfterFinish) {
+                    self.timers.set(Timer::AfterFinish, now.after(AFTER_FINISH_WAIT));
+                }
                 out.push(Effect::ReadOn);
             }
             Progress::Done => {
@@ -503,6 +517,12 @@ impl Machine {
     }
 
     fn fault(&mut self, fault: Fault, now: Moment, out: &mut Vec<Effect>) {
+        // The model has finished every choice; what broke was the wait for usage.
+        if self.timers.is_set(Timer::AfterFinish) && verdict(&fault).origin == Origin::Network {
+            self.timers.clear(Timer::AfterFinish);
+            out.push(Effect::Settle);
+            return;
+        }
         if matches!(self.stage, Stage::Dispatched | Stage::Answering) {
             out.push(Effect::Cancel);
             out.push(Effect::CloseAttempt(AttemptEnd::Failed(fault.clone())));
@@ -527,15 +547,20 @@ impl Machine {
             Next::Stop | Next::NeverStarted | Next::SameFullHistory => false,
         };
         self.once.push(fault.kind);
-        self.last = Some(fault.clone());
+        // A later route's refusal of the request or the model does not hide the fault that led there.
+        let hides =
+            matches!(fault.kind, FaultKind::RequestInvalid | FaultKind::ModelNotFound | FaultKind::ModelNotEntitled)
+                && self.first_route.is_some_and(|first| self.route > first);
+        let shown = self.last.take().filter(|_| hides).unwrap_or_else(|| fault.clone());
+        self.last = Some(shown.clone());
         if self.downstream == Downstream::Touched || spent || !once_more {
-            return self.fail(Ending::Fault(fault), out);
+            return self.fail(Ending::Fault(shown), out);
         }
         match next {
             Next::NextRoute => {
                 self.from_route = self.route + 1;
                 if self.from_route >= self.facts.routes {
-                    return self.fail(Ending::Fault(fault), out);
+                    return self.fail(Ending::Fault(shown), out);
                 }
                 self.acquire(out);
             }
@@ -559,7 +584,7 @@ impl Machine {
                 | Origin::Client => self.acquire(out),
             },
             Next::ElsewhereFree => self.acquire(out),
-            Next::Stop | Next::NeverStarted | Next::SameFullHistory => self.fail(Ending::Fault(fault), out),
+            Next::Stop | Next::NeverStarted | Next::SameFullHistory => self.fail(Ending::Fault(shown), out),
         }
     }
 

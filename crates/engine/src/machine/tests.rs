@@ -123,7 +123,7 @@ fn a_network_fault_with_nobody_else_is_tried_once_more_on_the_same_account() {
     run.sit_out_the_backoff();
     assert!(run.on(Event::NoSlot(Unavailable::NoAccounts)).is_empty());
     run.sit_out_the_backoff();
-    assert_eq!(run.machine.wanted().only, Some(AccountKey(0)));
+    assert!(run.machine.wanted().tried.is_empty());
     run.attempt(0);
     run.fault(FaultKind::ConnectRefused, Phase::Unsent);
     run.sit_out_the_backoff();
@@ -143,6 +143,44 @@ fn an_overload_is_replayed_once_on_the_same_account_and_then_goes_elsewhere() {
     run.fault(FaultKind::ModelOverloaded, Phase::Answered);
     assert_eq!(run.machine.wanted(), WantedSlot { from_route: 0, tried: vec![AccountKey(0)], only: None });
     assert_eq!(run.machine.replays_and_hops(), (1, 0));
+}
+
+#[test]
+fn an_overloaded_account_that_is_not_free_for_its_replay_does_not_keep_the_turn_from_going_elsewhere() {
+    let mut run = Run::new(TurnFacts { routes: 2, ..FACTS });
+    run.attempt(0);
+    run.fault(FaultKind::ModelOverloaded, Phase::Answered);
+    assert_eq!(run.machine.wanted().only, Some(AccountKey(0)));
+    let cooling = Unavailable::AllCooling { retry_at: Moment(9_000) };
+    assert_eq!(run.on(Event::NoSlot(cooling)), [Effect::Acquire]);
+    assert_eq!(run.machine.wanted(), WantedSlot { from_route: 0, tried: vec![AccountKey(0)], only: None });
+}
+
+#[test]
+fn a_later_routes_refusal_does_not_hide_the_fault_that_led_there() {
+    let mut run = Run::new(TurnFacts { routes: 2, ..FACTS });
+    run.attempt_on(0, 0);
+    run.fault(FaultKind::UpstreamInternal, Phase::Answered);
+    run.sit_out_the_backoff();
+    run.attempt_on(1, 1);
+    let end = run.fault(FaultKind::ModelNotFound, Phase::Answered);
+    assert!(
+        matches!(&end[..], [.., Effect::WriteError(Ending::Fault(fault)), Effect::End] if fault.kind == FaultKind::UpstreamInternal)
+    );
+}
+
+#[test]
+fn a_connection_that_breaks_after_the_last_finish_reason_does_not_spoil_the_answer() {
+    let mut run = Run::new(FACTS);
+    run.attempt(0);
+    run.on(Event::Answering);
+    run.on(Event::Read { content: true, progress: Progress::Finishing });
+    run.now = Moment(1_000);
+    run.on(Event::Read { content: false, progress: Progress::Finishing });
+    assert_eq!(run.machine.next_timer(), Some((Moment(2_000), Timer::AfterFinish)), "reading on does not lengthen it");
+    assert_eq!(run.fault(FaultKind::StreamTruncated, Phase::Answered), [Effect::Settle]);
+    let end = run.on(Event::Read { content: false, progress: Progress::Done });
+    assert!(end.contains(&Effect::CloseTurn(TurnEnd::Completed)));
 }
 
 #[test]
