@@ -10,15 +10,16 @@ use rustls::ServerConfig;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
-/// How long a client may take to send its headers, or to finish a TLS handshake.
-const HEADER_WAIT: Duration = Duration::from_secs(30);
 /// Between TCP keep-alive probes of a silent client, and how many may go unanswered.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 const KEEPALIVE_PROBES: u32 = 2;
@@ -28,6 +29,8 @@ const PING: Duration = Duration::from_secs(15);
 const STREAMS: u32 = 256;
 /// A pause after an accept that failed for want of a file or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Between warnings that connections cannot be accepted.
+const WARN_AGAIN: Duration = Duration::from_secs(1);
 
 /// A place to listen, bound.
 #[derive(Debug)]
@@ -89,12 +92,14 @@ async fn accept_loop(
     mut stop: watch::Receiver<bool>,
     graceful: &GracefulShutdown,
 ) {
+    let header_wait = gateway.limits.header_wait;
+    let mut warned: Option<Instant> = None;
     loop {
-        let Ok(permit) = permits.clone().acquire_owned().await else { return };
-        let accepted = tokio::select! {
+        let (permit, accepted) = tokio::select! {
             biased;
             _ = stop.wait_for(|stopped| *stopped) => break,
-            accepted = accept(&listener) => accepted,
+            (Some(permit), accepted) = permitted(&permits, &listener) => (permit, accepted),
+            else => break,
         };
         let watcher = graceful.watcher();
         let gateway = gateway.clone();
@@ -108,7 +113,7 @@ async fn accept_loop(
             Ok(Accepted::Tcp(stream, Some(tls))) => {
                 tokio::spawn(async move {
                     let handshake = TlsAcceptor::from(tls).accept(stream);
-                    match tokio::time::timeout(HEADER_WAIT, handshake).await {
+                    match tokio::time::timeout(header_wait, handshake).await {
                         Ok(Ok(stream)) => connection(stream, gateway, watcher).await,
                         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                         Err(_) => tracing::debug!("a TLS handshake took too long"),
@@ -123,7 +128,10 @@ async fn accept_loop(
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                if warned.is_none_or(|at| at.elapsed() >= WARN_AGAIN) {
+                    warned = Some(Instant::now());
+                    tracing::warn!(%error, "a connection could not be accepted");
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -136,6 +144,15 @@ async fn accept_loop(
 enum Accepted {
     Tcp(TcpStream, Option<Arc<ServerConfig>>),
     Unix(tokio::net::UnixStream),
+}
+
+/// A connection, and the right to hold it: without one nothing is accepted, and who connects waits in the backlog.
+async fn permitted(
+    permits: &Arc<Semaphore>,
+    listener: &Listener,
+) -> (Option<OwnedSemaphorePermit>, std::io::Result<Accepted>) {
+    let permit = permits.clone().acquire_owned().await.ok();
+    (permit, accept(listener).await)
 }
 
 async fn accept(listener: &Listener) -> std::io::Result<Accepted> {
@@ -158,8 +175,9 @@ async fn connection<I>(stream: I, gateway: Arc<Gateway>, watcher: Watcher)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let header_wait = gateway.limits.header_wait;
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_WAIT).max_buf_size(64 << 10);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(header_wait).max_buf_size(64 << 10);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -167,12 +185,27 @@ where
         .keep_alive_timeout(PING)
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(64 << 10);
+    let seen = Arc::new(AtomicBool::new(false));
+    let saw = seen.clone();
     let service = service_fn(move |request| {
+        saw.store(true, Ordering::Relaxed);
         let gateway = gateway.clone();
         async move { Ok::<_, Infallible>(gateway.answer(ClientBody::of(request)).await) }
     });
-    let served = watcher.watch(builder.serve_connection(TokioIo::new(stream), service).into_owned()).await;
-    if let Err(error) = served {
-        tracing::debug!(%error, "a client's connection ended");
+    let served = watcher.watch(builder.serve_connection(TokioIo::new(stream), service).into_owned());
+    match until_silent(served, &seen, header_wait).await {
+        Some(Ok(())) => {}
+        Some(Err(error)) => tracing::debug!(%error, "a client's connection ended"),
+        None => tracing::debug!("a client sent no request in time"),
     }
+}
+
+/// Serves a connection; drops it, with `None`, when its first request's head has not come in time. The protocol's own
+/// clocks do not see a client that says nothing at all: they start when the first bytes have told which protocol it is.
+async fn until_silent<F: Future>(served: F, seen: &AtomicBool, wait: Duration) -> Option<F::Output> {
+    let mut served = pin!(served);
+    if let Ok(output) = tokio::time::timeout(wait, served.as_mut()).await {
+        return Some(output);
+    }
+    if seen.load(Ordering::Relaxed) { Some(served.await) } else { None }
 }

@@ -1,6 +1,7 @@
 //! Which dialect a path speaks and what it asks for. Errors of every kind are in the dialect of their path.
 
 use http::Method;
+use std::borrow::Cow;
 use turnkeep_base::Dialect;
 use turnkeep_dialect::request::Operation;
 
@@ -58,8 +59,11 @@ fn strip_prefix(path: &str) -> &str {
     path
 }
 
-/// The dialect that an error on this path is written in.
-pub fn error_dialect(path: &str, headers: &http::HeaderMap) -> Dialect {
+/// The dialect that an error at this place is written in.
+pub fn error_dialect(place: &Place<'_>, path: &str, headers: &http::HeaderMap) -> Dialect {
+    if let Place::Turn(dialect, _) = place {
+        return *dialect;
+    }
     let messages = path.starts_with("/anthropic/")
         || path.starts_with("/v1/messages")
         || (strip_prefix(path).starts_with("/v1/models") && headers.contains_key("anthropic-version"));
@@ -78,9 +82,85 @@ pub fn methods(place: &Place<'_>) -> &'static [Method] {
     }
 }
 
+/// Says that nothing is at a path; of paths that other servers have, that this version does not.
+pub fn nothing_at(method: &Method, path: &str) -> String {
+    let bare = strip_prefix(path);
+    let under = |root: &str| bare.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let known = [
+        ("/v1/responses", "the Responses API"),
+        ("/v1/completions", "the legacy completions endpoint"),
+        ("/v1/embeddings", "the embeddings endpoint"),
+        ("/v1beta", "the Gemini API"),
+    ];
+    match known.into_iter().find(|(root, _)| under(root)) {
+        Some((root, name)) => format!(
+            "{name} ({root}) is not in this version; what is: POST /v1/chat/completions, POST /v1/messages, \
+             POST /v1/messages/count_tokens and GET /v1/models"
+        ),
+        None => format!("there is nothing at {method} {path}"),
+    }
+}
+
+/// A path's segment with its `%XX` read. What is no such triple stays as it is; what is not UTF-8 then is replaced, and
+/// so names nothing.
+pub fn percent_decoded(segment: &str) -> Cow<'_, str> {
+    if !segment.contains('%') {
+        return Cow::Borrowed(segment);
+    }
+    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
+    let mut out = Vec::with_capacity(segment.len());
+    let mut rest = segment.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let read = match (byte, digit(after.first()), digit(after.get(1))) {
+            (b'%', Some(high), Some(low)) => u8::try_from(high * 16 + low).ok(),
+            _ => None,
+        };
+        out.push(read.unwrap_or(byte));
+        rest = after.get(if read.is_some() { 2 } else { 0 }..).unwrap_or_default();
+    }
+    Cow::Owned(String::from_utf8_lossy(&out).into_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderMap;
+
+    #[test]
+    fn a_turns_errors_are_in_its_own_dialect_under_any_prefix() {
+        for (path, dialect) in [
+            ("/openai/v1/messages", Dialect::Messages),
+            ("/openai/v1/messages/count_tokens", Dialect::Messages),
+            ("/anthropic/v1/chat/completions", Dialect::Chat),
+            ("/anthropic/v1/other", Dialect::Messages),
+            ("/v1/other", Dialect::Chat),
+        ] {
+            assert_eq!(error_dialect(&place(path), path, &HeaderMap::new()), dialect, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_models_name_is_percent_decoded_and_what_is_no_triple_stays() {
+        for (segment, name) in [
+            ("org%2Fmodel%3a1", "org/model:1"),
+            ("plain", "plain"),
+            ("5%", "5%"),
+            ("%zz%4", "%zz%4"),
+            ("%e2%82%ac", "€"),
+        ] {
+            assert_eq!(percent_decoded(segment), name);
+        }
+    }
+
+    #[test]
+    fn an_endpoint_of_other_servers_is_said_not_to_be_in_this_version() {
+        let paths = ["/v1/responses", "/openai/v1/embeddings", "/v1/completions", "/v1beta/models/g:generateContent"];
+        for path in paths {
+            let message = nothing_at(&Method::POST, path);
+            assert!(message.contains("not in this version") && message.contains("/v1/messages"), "{message}");
+        }
+        assert_eq!(nothing_at(&Method::GET, "/v1/responsesx"), "there is nothing at GET /v1/responsesx");
+    }
 
     #[test]
     fn every_dialect_also_answers_under_its_own_prefix() {

@@ -1,7 +1,7 @@
 //! Reads a request body within its bounds: bytes, time, and the bytes that all requests together may hold.
 
 use crate::client_body::ClientBody;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Body;
 use std::sync::Arc;
@@ -11,6 +11,8 @@ use turnkeep_base::limit::BODY_TIMEOUT;
 
 /// The unit in which memory is accounted for.
 const UNIT: usize = 16 << 10;
+/// The first room for a body that comes in pieces, in bytes.
+const FIRST_ROOM: usize = 64 << 10;
 
 /// A body and its share of the memory that bodies may take; the share is given back when the body is dropped.
 #[derive(Debug)]
@@ -31,8 +33,8 @@ pub fn memory(bytes: usize) -> Arc<Semaphore> {
 pub enum Unread {
     /// The client is told.
     Refused(ClientError),
-    /// The client has left.
-    Gone,
+    /// The client has left, or broke the framing of its body; it is told, should it still be there.
+    Broken(ClientError),
 }
 
 /// Reads a body of at most `limit` bytes.
@@ -79,25 +81,65 @@ async fn collect(
         Ok(())
     };
     let mut first: Option<Bytes> = None;
-    let mut joined = BytesMut::new();
+    let mut joined = Vec::new();
     while let Some(frame) = body.frame().await {
-        let Ok(frame) = frame else { return Err(Unread::Gone) };
+        let frame = frame.map_err(|error| broken(&error))?;
         let Ok(data) = frame.into_data() else { continue };
         let length = first.as_ref().map_or(joined.len(), Bytes::len) + data.len();
         if length > limit {
             return Err(too_large());
         }
-        reserve(length)?;
-        match first.take() {
-            None if joined.is_empty() => first = Some(data),
-            None => joined.extend_from_slice(&data),
-            Some(before) => {
-                joined.reserve(announced.map_or(length, |all| all as usize).max(length));
-                joined.extend_from_slice(&before);
-                joined.extend_from_slice(&data);
-            }
+        if first.is_none() && joined.is_empty() {
+            reserve(length)?;
+            first = Some(data);
+            continue;
         }
+        if length > joined.capacity() {
+            let mut capacity = grown(joined.capacity(), length, announced, limit);
+            if reserve(capacity).is_err() {
+                capacity = length;
+                reserve(capacity)?;
+            }
+            joined.reserve_exact(capacity - joined.len());
+        }
+        if let Some(before) = first.take() {
+            joined.extend_from_slice(&before);
+        }
+        joined.extend_from_slice(&data);
     }
-    let bytes = first.unwrap_or_else(|| joined.freeze());
+    let bytes = first.unwrap_or_else(|| joined.into());
     Ok(ReadBody { bytes, share })
+}
+
+/// The room for a body of which `length` bytes have come: doubled, so that it is not copied for every piece, but never
+/// what was announced and has not come: a client may announce much and send nothing.
+fn grown(capacity: usize, length: usize, announced: Option<u64>, limit: usize) -> usize {
+    let announced = announced.map_or(limit, |all| usize::try_from(all).unwrap_or(limit));
+    capacity.saturating_mul(2).max(FIRST_ROOM).min(announced).min(limit).max(length)
+}
+
+fn broken(error: &hyper::Error) -> Unread {
+    let mut why = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        why = format!("{why}: {cause}");
+        source = cause.source();
+    }
+    Unread::Broken(ClientError::invalid("", format!("the request body could not be read: {why}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_room_for_a_body_follows_what_has_come_not_what_was_announced() {
+        let (limit, mib) = (32 << 20, 1 << 20);
+        assert_eq!(grown(0, 100, Some(32 << 20), limit), FIRST_ROOM);
+        assert_eq!(grown(FIRST_ROOM, FIRST_ROOM + 1, Some(32 << 20), limit), 2 * FIRST_ROOM);
+        assert_eq!(grown(0, 100, Some(200), limit), 200);
+        assert_eq!(grown(mib, mib + 1, Some(mib as u64 + 5), limit), mib + 5);
+        assert_eq!(grown(20 * mib, 20 * mib + 1, None, limit), limit);
+        assert_eq!(grown(0, mib, None, limit), mib);
+    }
 }

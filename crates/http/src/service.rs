@@ -4,13 +4,14 @@
 use crate::callers::{Caller, Callers, Scope};
 use crate::catalog::Catalog;
 use crate::client_body::ClientBody;
-use crate::dialects::{Place, error_dialect, methods, place};
+use crate::dialects::{Place, error_dialect, methods, nothing_at, percent_decoded, place};
 use crate::reply_body::ReplyBody;
 use crate::{headers, operator, read_body, respond, turns};
 use arc_swap::ArcSwap;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use turnkeep_base::{ClientError, FaultKind};
@@ -25,11 +26,18 @@ pub struct Limits {
     pub all_bodies: usize,
     /// Connections at once, over all listeners.
     pub connections: usize,
+    /// How long a client may take until its TLS handshake, or a request's head, has come.
+    pub header_wait: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { max_body: turnkeep_base::limit::MAX_BODY, all_bodies: 1 << 30, connections: 20_000 }
+        Limits {
+            max_body: turnkeep_base::limit::MAX_BODY,
+            all_bodies: 1 << 30,
+            connections: 20_000,
+            header_wait: Duration::from_secs(30),
+        }
     }
 }
 
@@ -107,12 +115,12 @@ impl Gateway {
     /// Answers a request.
     pub(crate) async fn answer(self: Arc<Self>, request: Request<ClientBody>) -> Response<ReplyBody> {
         let path = request.uri().path().to_owned();
-        let dialect = error_dialect(&path, request.headers());
         let place = place(&path);
+        let dialect = error_dialect(&place, &path, request.headers());
         let allowed = methods(&place);
         let refuse = |error: ClientError| respond::error(dialect, &error, self.engine.turn_id());
         if place == Place::Unknown {
-            let message = format!("there is nothing at {} {path}", request.method());
+            let message = nothing_at(request.method(), &path);
             return refuse(ClientError::new(404, "not_found", message));
         }
         if !allowed.contains(request.method()) {
@@ -141,7 +149,7 @@ impl Gateway {
                 Err(error) => refuse(error),
             },
             Place::Model(name) => match self.authenticate(&request, Scope::Chat) {
-                Ok(caller) => turns::model(&self, &caller, dialect, name).unwrap_or_else(&refuse),
+                Ok(caller) => turns::model(&self, &caller, dialect, &percent_decoded(name)).unwrap_or_else(&refuse),
                 Err(error) => refuse(error),
             },
             Place::Turn(dialect, operation) => match self.authenticate(&request, Scope::Chat) {

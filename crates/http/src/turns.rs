@@ -32,8 +32,11 @@ pub async fn turn(
             tracing::info!(turn = %id, caller = %caller.name, status = error.status, code = error.code, "refused");
             respond::error(dialect, &error, id)
         }
-        // Nobody reads this.
-        Err(Unread::Gone) => respond::text(StatusCode::BAD_REQUEST, ""),
+        // Mostly nobody reads this: the client has left. One that broke its framing may still be there.
+        Err(Unread::Broken(error)) => {
+            tracing::debug!(turn = %id, caller = %caller.name, why = error.message, "a body broke off");
+            respond::error(dialect, &error, id)
+        }
     }
 }
 
@@ -51,13 +54,7 @@ async fn admit(
     id: TurnId,
 ) -> Result<Admitted, Unread> {
     let refuse = |error: ClientError| Unread::Refused(error);
-    if gateway.is_draining() {
-        return Err(refuse(ClientError::new(
-            503,
-            "shutting_down",
-            "the gateway is shutting down; try again in a moment",
-        )));
-    }
+    refuse_if_draining(gateway)?;
     let (head, body) = request.into_parts();
     check_content(&head.headers).map_err(refuse)?;
     let timeout = headers::timeout(&head.headers).map_err(|value| {
@@ -76,6 +73,8 @@ async fn admit(
             }
         }
     })?;
+    // Bodies can take long, and the gateway may have been asked to stop meanwhile.
+    refuse_if_draining(gateway)?;
     let received = Instant::now();
     let read = request::read(dialect, operation, body.bytes).map_err(|invalid| refuse(invalid.into()))?;
     let (label, routes) = resolve(gateway, caller, &read).map_err(refuse)?;
@@ -101,6 +100,14 @@ async fn admit(
         request: read,
         memory: body.share.map(|share| Box::new(share) as Box<dyn std::any::Any + Send + Sync>),
     })))
+}
+
+fn refuse_if_draining(gateway: &Gateway) -> Result<(), Unread> {
+    if gateway.is_draining() {
+        let message = "the gateway is shutting down; try again in a moment";
+        return Err(Unread::Refused(ClientError::new(503, "shutting_down", message)));
+    }
+    Ok(())
 }
 
 fn check_content(headers: &HeaderMap) -> Result<(), ClientError> {

@@ -2,6 +2,7 @@
 //! here; every part gets what it needs and knows nothing of the others.
 
 mod accounts;
+mod files;
 mod follow;
 mod keys;
 mod standing;
@@ -10,6 +11,7 @@ use crate::commands::{Failure, open_store};
 use crate::config::{Config, Kind, Listen, Model, StoreUrl};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,6 +106,15 @@ impl Ledger for StoreLedger {
 /// # Errors
 /// Usage: the configuration cannot work. Operation: a file, an address or the store is not to be had.
 pub async fn wire(config: &Config) -> Result<Wired, Failure> {
+    let limits = Limits::default();
+    wire_within(config, Limits { connections: files::connections(limits.connections), ..limits }).await
+}
+
+/// Wires a gateway within these limits; the configuration's `max_body` stands over theirs.
+///
+/// # Errors
+/// As [`wire`].
+pub async fn wire_within(config: &Config, limits: Limits) -> Result<Wired, Failure> {
     let clock: Arc<dyn WallClock> = Arc::new(SystemClock);
     let (store, recovered) = open(config, clock.clone())?;
     let accounts = accounts::gather(config, store.as_ref()).await?;
@@ -123,7 +134,7 @@ pub async fn wire(config: &Config) -> Result<Wired, Failure> {
         engine,
         callers,
         catalog: catalog(config, &upstreams),
-        limits: Limits { max_body: usize::try_from(config.server.max_body).unwrap_or(usize::MAX), ..Limits::default() },
+        limits: Limits { max_body: usize::try_from(config.server.max_body).unwrap_or(usize::MAX), ..limits },
         health: Arc::new(StoreHealth(store.clone())),
         metrics_open: config.server.listen.iter().all(Listen::is_local),
     });
@@ -269,6 +280,10 @@ fn bind(addresses: &[SocketAddr]) -> std::io::Result<TcpListener> {
 fn bind_unix(path: &Path) -> std::io::Result<UnixListener> {
     match UnixListener::bind(path) {
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+            if !std::fs::symlink_metadata(path)?.file_type().is_socket() {
+                let why = "there is a file that is no socket; it is left as it is";
+                return Err(std::io::Error::new(std::io::ErrorKind::AlreadyExists, why));
+            }
             if std::os::unix::net::UnixStream::connect(path).is_ok() {
                 return Err(error);
             }
@@ -309,9 +324,35 @@ impl Wired {
         stopping.send_replace(true);
         // Connections that are still open are idle ones; they close with the process.
         let _ = tokio::time::timeout(END_WAIT, serving).await;
+        // A turn may have started between the last look and the end of its listener.
+        engine.stop();
+        if tokio::time::timeout(END_WAIT, engine.idle()).await.is_err() {
+            tracing::error!("some turns did not end in time");
+        }
         saver.abort();
         following.abort();
         standing::save(&self.admission, self.store.as_ref()).await;
         self.store.shutdown().await.map_err(Failure::operation)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test ends by panicking")]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_left_socket_is_replaced_and_a_file_that_is_no_socket_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("left.sock");
+        drop(bind_unix(&socket).unwrap());
+        let listening = bind_unix(&socket).unwrap();
+        assert_eq!(bind_unix(&socket).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+        drop(listening);
+
+        let file = folder.path().join("precious");
+        std::fs::write(&file, "words").unwrap();
+        assert!(bind_unix(&file).unwrap_err().to_string().contains("no socket"));
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "words");
     }
 }

@@ -18,4 +18,6 @@ mod ledger;
 mod listeners;
 mod restart;
 mod shutdown;
+mod silence;
 mod switching;
+mod upload;
