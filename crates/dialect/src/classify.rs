@@ -1,8 +1,18 @@
 //! What an upstream's error reply, or an error inside its stream, means. Named codes come before the status, the status
 //! before wording; provider tables are data in each dialect's `classify`.
 
+pub(crate) mod redact;
+pub(crate) mod wording;
+
 use crate::{chat, messages};
 use turnkeep_base::{Dialect, Evidence, FaultKind};
+
+/// Bytes of the provider's message that are kept for the caller.
+const MESSAGE_BYTES: usize = 4 << 10;
+/// Bytes of the field's name that are kept.
+const PARAM_BYTES: usize = 256;
+/// Bytes of a provider's code; what is longer is none.
+const CODE_BYTES: usize = 64;
 
 /// An upstream's error, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +23,7 @@ pub struct Classified {
     pub evidence: Evidence,
     /// The provider's message in full, up to 4 KiB, for the caller of a `request_invalid`.
     pub message: String,
-    /// The field that the provider names.
+    /// The field that the provider names, up to 256 bytes.
     pub param: Option<String>,
 }
 
@@ -23,4 +33,38 @@ pub fn reply(upstream: Dialect, status: u16, body: &[u8]) -> Classified {
         Dialect::Chat => chat::classify::reply(status, body),
         Dialect::Messages => messages::classify::reply(status, body),
     }
+}
+
+impl Classified {
+    /// From what the provider said: without secrets, and within bounds. A `code` that is not of a code's form is no
+    /// code, and stays in the detail.
+    pub(crate) fn of(
+        kind: FaultKind,
+        status: Option<u16>,
+        code: Option<&str>,
+        message: &str,
+        param: Option<&str>,
+    ) -> Self {
+        let message = bounded(redact::redact(message), MESSAGE_BYTES);
+        let code = code.filter(|code| !code.is_empty()).map(redact::redact);
+        let mut evidence = match code {
+            Some(code) if is_code(&code) => Evidence::text(message.as_str()).with_code(code),
+            Some(code) => Evidence::text(format!("code {}: {message}", bounded(code, 2 * CODE_BYTES))),
+            None => Evidence::text(message.as_str()),
+        };
+        evidence.status = status;
+        let param = param.filter(|param| !param.is_empty()).map(|param| bounded(redact::redact(param), PARAM_BYTES));
+        Classified { kind, evidence, message, param }
+    }
+}
+
+fn is_code(code: &str) -> bool {
+    code.len() <= CODE_BYTES
+        && code.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b':' | b'-'))
+}
+
+fn bounded(mut text: String, bytes: usize) -> String {
+    let end = (0..=text.len().min(bytes)).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    text.truncate(end);
+    text
 }

@@ -9,13 +9,14 @@ pub use writer::{Array, Object, write_string};
 
 /// The JSON is wrong, or not of the form the dialect asks for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{message} (at byte {at})", if path.is_empty() { String::new() } else { format!("{path}: ") })]
+#[error("{}{message}{}", if path.is_empty() { String::new() } else { format!("{path}: ") },
+    if *at == 0 { String::new() } else { format!(" (at byte {at})") })]
 pub struct Invalid {
     /// The path of the value, as `messages[3].content[0].type`; empty for the document itself.
     pub path: String,
     /// What is wrong, and what was expected.
     pub message: String,
-    /// Where in the body, in bytes from its start.
+    /// Where in the body, in bytes from its start; 0 also where no place is known.
     pub at: usize,
 }
 

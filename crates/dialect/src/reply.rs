@@ -56,9 +56,10 @@ pub struct Facts {
     pub usage: Option<Usage>,
     /// Why the model stopped.
     pub finish: Option<Finish>,
-    /// The model that answered, as the upstream names it.
+    /// The model that answered, as the upstream names it; none where the name is over 256 bytes or has control
+    /// characters.
     pub model: Option<String>,
-    /// The upstream's id of the answer.
+    /// The upstream's id of the answer, within the same bounds.
     pub id: Option<String>,
     /// Bytes of content (text, thinking, arguments), for an estimate when no usage came.
     pub content_bytes: u64,
@@ -259,13 +260,18 @@ fn translate(events: &mut Vec<Event>, encoder: &mut Encoder, facts: &mut Facts, 
     }
 }
 
+/// A name that an upstream gave, if it is fit to be kept.
+pub(crate) fn named(name: &str) -> Option<String> {
+    crate::request::is_name(name).then(|| name.to_owned())
+}
+
 /// Keeps the facts of an event.
 pub fn note(event: &Event, facts: &mut Facts) {
     use crate::event::Delta;
     match event {
         Event::Start { id, model, usage } => {
-            facts.id = id.clone();
-            facts.model = model.clone();
+            facts.id = id.as_deref().and_then(named);
+            facts.model = model.as_deref().and_then(named);
             facts.usage = *usage;
         }
         Event::Delta { delta, .. } => {

@@ -162,3 +162,13 @@ pub fn encode(target: Dialect, turn: &Turn<'_>, upstream_model: &str) -> Result<
     encoded.dropped = crate::dropped::names(encoded.dropped);
     Ok(encoded)
 }
+
+/// The longest name of a model, and of an answer, that is kept; in bytes.
+const NAME_BYTES: usize = 256;
+/// What a model's name must be.
+pub(crate) const BAD_NAME: &str = "expected a model's name of at most 256 bytes, without control characters";
+
+/// Whether a name is fit for logs, metrics and the ledger.
+pub(crate) fn is_name(name: &str) -> bool {
+    name.len() <= NAME_BYTES && !name.chars().any(char::is_control)
+}

@@ -279,7 +279,7 @@ proptest! {
     fn whatever_fields_stand_around_the_edits_leave_valid_json_that_asks_for_usage(
         options in prop::sample::select(vec!["", "\"stream_options\":null,", "\"stream_options\":{},", "\"stream_options\":{\"a\":{\"include_usage\":7}},",
             "\"stream_options\":{\"include_usage\":false,\"b\":[]},", "\"stream_options\" : {\n \"b\":1 ,\"include_usage\"\t:\nnull},"]),
-        model in "[^\"\\\\\u{0}-\u{1f}]{1,8}", upstream in ".{1,8}", swap in any::<bool>(),
+        model in "[^\"\\\\\u{0}-\u{1f}\u{7f}-\u{9f}]{1,8}", upstream in "\\PC{1,8}", swap in any::<bool>(),
     ) {
         let model = format!("\"model\":\"{model}\",");
         let (a, b) = if swap { (options, model.as_str()) } else { (model.as_str(), options) };

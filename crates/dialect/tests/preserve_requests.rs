@@ -380,7 +380,7 @@ proptest! {
 
     #[test]
     fn however_a_request_is_spelled_its_edits_are_the_whole_difference(
-        at in any::<prop::sample::Index>(), how in mutations(), model in "[a-z0-9\"\\\\/ü😀\u{1}.:-]{1,12}"
+        at in any::<prop::sample::Index>(), how in mutations(), model in "[a-z0-9\"\\\\/ü😀.:-]{1,12}"
     ) {
         let (capture, mut dice) = (at.get(captures()), Dice(how.seed));
         let body = spelled(fields(capture, &how, &mut dice), &how, &mut dice);

@@ -3,18 +3,17 @@
 
 use super::classify_table::{ROWS, Row};
 use crate::classify::Classified;
+use crate::classify::redact::redact;
+use crate::classify::wording::{begins, contains, unquoted};
 use crate::json::{Invalid, Kind, Reader};
 use crate::reply::ReplyFault;
-use turnkeep_base::{Evidence, FaultKind};
-
-/// Bytes of the provider's message that are kept for the caller.
-const MAX_MESSAGE: usize = 4 << 10;
+use turnkeep_base::FaultKind;
 
 /// Classifies a reply with an error status.
 pub fn reply(status: u16, body: &[u8]) -> Classified {
     let found = read(body);
     let kind = judge(Some(status), &found);
-    classified(kind, Some(status), found)
+    classified(kind, Some(status), &found)
 }
 
 /// Classifies an error inside a stream, or in a reply that says 200: the raw `error` value. A number in it that looks
@@ -26,7 +25,7 @@ pub(super) fn in_band(error: &str) -> ReplyFault {
     }
     let status = found.code.parse::<u16>().ok().filter(|status| (400..600).contains(status));
     let kind = judge(status, &found);
-    let Classified { kind, evidence, .. } = classified(kind, status, found);
+    let Classified { kind, evidence, .. } = classified(kind, status, &found);
     ReplyFault { kind, evidence }
 }
 
@@ -102,11 +101,11 @@ fn field(r: &mut Reader<'_>, key: &str, found: &mut Found, depth: u8) -> Result<
             Ok(())
         }
         ("type", Kind::String) => {
-            found.kind = r.string()?.to_lowercase();
+            found.kind = word(r)?;
             Ok(())
         }
         ("code", Kind::String) => {
-            found.code = r.string()?.to_lowercase();
+            found.code = word(r)?;
             Ok(())
         }
         ("code", Kind::Number) => {
@@ -118,19 +117,18 @@ fn field(r: &mut Reader<'_>, key: &str, found: &mut Found, depth: u8) -> Result<
         }
         // Google's name for the code, beside a number under `code`.
         ("status" | "reason", Kind::String) => {
-            let word = r.string()?.to_lowercase();
+            let word = word(r)?;
             if found.code.is_empty() || found.code.bytes().all(|byte| byte.is_ascii_digit()) {
                 found.code = word;
             }
             Ok(())
         }
         ("details", Kind::Array | Kind::Object) => {
-            // Google again: `API_KEY_INVALID` is the reason in a detail.
-            let raw = r.raw()?;
-            if raw.contains("API_KEY_INVALID") {
-                found.code = "api_key_invalid".into();
+            // Google again: `API_KEY_INVALID` is the reason in a detail. Other fields of a detail quote the caller.
+            if kind == Kind::Object {
+                return detail(r, found);
             }
-            Ok(())
+            r.array(|r, _| if r.kind()? == Kind::Object { detail(r, found) } else { r.skip().map(|_| ()) })
         }
         ("param", Kind::String) => {
             found.param = Some(r.string()?.into_owned()).filter(|param| !param.is_empty());
@@ -139,7 +137,7 @@ fn field(r: &mut Reader<'_>, key: &str, found: &mut Found, depth: u8) -> Result<
         // Azure and some routers say the real code deeper.
         ("innererror" | "inner_error", Kind::Object) => r.object(|r, key| {
             if key == "code" && r.kind()? == Kind::String {
-                found.kind = r.string()?.to_lowercase();
+                found.kind = word(r)?;
                 return Ok(());
             }
             r.skip().map(|_| ())
@@ -148,57 +146,37 @@ fn field(r: &mut Reader<'_>, key: &str, found: &mut Found, depth: u8) -> Result<
     }
 }
 
+/// A code as it is compared. A key goes while it can be told by its capitals.
+fn word(r: &mut Reader<'_>) -> Result<String, Invalid> {
+    r.string().map(|text| redact(&text).to_lowercase())
+}
+
+fn detail(r: &mut Reader<'_>, found: &mut Found) -> Result<(), Invalid> {
+    r.object(|r, key| {
+        if key == "reason" && r.kind()? == Kind::String {
+            if r.string()? == "API_KEY_INVALID" {
+                found.code = "api_key_invalid".into();
+            }
+            return Ok(());
+        }
+        r.skip().map(|_| ())
+    })
+}
+
 fn judge(status: Option<u16>, found: &Found) -> FaultKind {
-    let message = found.message.to_lowercase();
+    let message = unquoted(&found.message);
     let fits = |row: &Row| {
         (row.statuses.is_empty() || status.is_some_and(|status| row.statuses.contains(&status)))
             && (row.codes.is_empty() || row.codes.iter().any(|code| *code == found.code || *code == found.kind))
-            && (row.words.is_empty() || row.words.iter().any(|words| message.contains(words)))
+            && (row.words.is_empty() || contains(&message, row.words))
+            && (row.sentences.is_empty() || begins(&message, row.sentences))
             && (!row.html || found.html)
             && (!row.in_band || status.is_none())
     };
     ROWS.iter().find(|row| fits(row)).map_or(FaultKind::Unclassified, |row| row.kind)
 }
 
-fn classified(kind: FaultKind, status: Option<u16>, found: Found) -> Classified {
-    let mut message = redact(&found.message);
-    if message.len() > MAX_MESSAGE {
-        let cut = (0..=MAX_MESSAGE).rev().find(|&at| message.is_char_boundary(at)).unwrap_or(0);
-        message.truncate(cut);
-    }
-    let mut evidence = Evidence::text(message.as_str());
-    if let Some(status) = status {
-        evidence = evidence.with_status(status);
-    }
-    let code = if found.code.is_empty() { found.kind } else { found.code };
-    if !code.is_empty() {
-        evidence = evidence.with_code(code);
-    }
-    Classified { kind, evidence, message, param: found.param }
-}
-
-/// Providers quote the key that they refuse. What looks like one does not leave here.
-fn redact(message: &str) -> String {
-    const STARTS: [&str; 6] = ["sk-", "sk_", "gsk_", "xai-", "AIza", "hf_"];
-    let is_key = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'*' | b'.');
-    let bytes = message.as_bytes();
-    let mut out = String::new();
-    let mut from = 0;
-    let mut at = 0;
-    while at < bytes.len() {
-        let word_starts = at == 0 || !is_key(bytes[at - 1]);
-        if word_starts && STARTS.iter().any(|start| bytes[at..].starts_with(start.as_bytes())) {
-            let end = bytes[at..].iter().position(|&byte| !is_key(byte)).map_or(bytes.len(), |more| at + more);
-            if end - at >= 12 {
-                out.push_str(&message[from..at]);
-                out.push_str("[key]");
-                from = end;
-            }
-            at = end;
-        } else {
-            at += 1;
-        }
-    }
-    out.push_str(&message[from..]);
-    out
+fn classified(kind: FaultKind, status: Option<u16>, found: &Found) -> Classified {
+    let code = if found.code.is_empty() { &found.kind } else { &found.code };
+    Classified::of(kind, status, Some(code), &found.message, found.param.as_deref())
 }

@@ -10,8 +10,11 @@ pub(super) struct Row {
     pub(super) statuses: &'static [u16],
     /// Compared with `code` and `type`, in lower case.
     pub(super) codes: &'static [&'static str],
-    /// Looked for in the message, in lower case.
+    /// Looked for in the message, in lower case and outside quotations.
     pub(super) words: &'static [&'static str],
+    /// The message begins with one, in lower case. Where a message may hold the caller's own text, nothing less than
+    /// the provider's sentence speaks against an account.
+    pub(super) sentences: &'static [&'static str],
     /// The body is a web page.
     pub(super) html: bool,
     /// There is no status: the error came inside a stream, or in a reply that says 200.
@@ -19,8 +22,15 @@ pub(super) struct Row {
     pub(super) kind: FaultKind,
 }
 
-const ANY: Row =
-    Row { statuses: &[], codes: &[], words: &[], html: false, in_band: false, kind: FaultKind::Unclassified };
+const ANY: Row = Row {
+    statuses: &[],
+    codes: &[],
+    words: &[],
+    sentences: &[],
+    html: false,
+    in_band: false,
+    kind: FaultKind::Unclassified,
+};
 
 const fn code(codes: &'static [&'static str], kind: FaultKind) -> Row {
     Row { codes, kind, ..ANY }
@@ -34,6 +44,10 @@ const fn words(statuses: &'static [u16], words: &'static [&'static str], kind: F
     Row { statuses, words, kind, ..ANY }
 }
 
+const fn begins(statuses: &'static [u16], sentences: &'static [&'static str], kind: FaultKind) -> Row {
+    Row { statuses, sentences, kind, ..ANY }
+}
+
 const fn status(statuses: &'static [u16], kind: FaultKind) -> Row {
     Row { statuses, kind, ..ANY }
 }
@@ -41,9 +55,10 @@ const fn status(statuses: &'static [u16], kind: FaultKind) -> Row {
 const SIZE: &[&str] = &["request too large", "reduce the length", "too many tokens in the request"];
 const OVERLOAD: &[&str] = &["overloaded", "at capacity", "over capacity", "no capacity"];
 const INTERNAL: &[&str] = &["internal error", "internal server error", "server had an error"];
+/// Of statuses that speak of the account.
 const MONEY: &[&str] = &[
     "exceeded your current quota",
-    "credit balance",
+    "credit balance is too low",
     "credit too low",
     "insufficient credit",
     "insufficient balance",
@@ -52,7 +67,27 @@ const MONEY: &[&str] = &[
     "more credits",
     "spend limit",
     "spending limit",
-    "billing",
+];
+/// A 429 is about the account anyway; the question is only which of its limits.
+const BILLING: &[&str] = &["credit balance", "billing"];
+/// Of statuses that mostly speak of the request.
+const MONEY_SENTENCES: &[&str] = &[
+    "your credit balance is too low",
+    "your credit balance is too low to access the anthropic api",
+    "your credit balance is too low to access the claude api",
+    "you have reached your specified api usage limits",
+    "you exceeded your current quota",
+    "your prepayment credits are depleted",
+    "your account balance is too low",
+    "credit too low",
+    "insufficient credit",
+    "insufficient credits",
+    "insufficient balance",
+    "insufficient account balance",
+    "insufficient funds",
+    "out of credits",
+    "billing hard limit has been reached",
+    "this request requires more credits",
 ];
 const POLICY: &[&str] =
     &["content management policy", "content policy", "usage policy", "usage policies", "safety system"];
@@ -62,7 +97,14 @@ const NO_ACCESS: &[&str] = &[
     "not allowed to access model",
     "not authorized to use model",
 ];
-const BAD_KEY: &[&str] = &["api key not valid", "invalid api key", "incorrect api key"];
+const BAD_KEY: &[&str] = &[
+    "api key not valid",
+    "api key expired",
+    "invalid api key",
+    "invalid api key provided",
+    "incorrect api key",
+    "incorrect api key provided",
+];
 
 use FaultKind::{
     AccountSuspended, CredentialRejected, DeadlineExceeded, ModelNotEntitled, ModelNotFound, ModelOverloaded,
@@ -147,25 +189,27 @@ pub(super) const ROWS: &[Row] = &[
         RequestInvalid,
     ),
     // 400: mostly the request, but not all.
-    words(&[400], BAD_KEY, CredentialRejected),
-    words(&[400], MONEY, QuotaExhausted),
-    words(&[400], POLICY, PolicyBlocked),
+    // The model's first: such a message may begin with the name that the caller gave.
     words(&[400], &["not a valid model", "unknown model", "no such model", "model does not exist"], ModelNotFound),
+    words(&[400], POLICY, PolicyBlocked),
+    begins(&[400], BAD_KEY, CredentialRejected),
+    begins(&[400], MONEY_SENTENCES, QuotaExhausted),
     // 401 and 403 are shells that proxies put around anything.
     words(&[401, 403], OVERLOAD, ModelOverloaded),
     words(&[401, 403], INTERNAL, UpstreamInternal),
     status(&[401], CredentialRejected),
     status(&[402], QuotaExhausted),
     words(&[403], NO_ACCESS, ModelNotEntitled),
-    words(&[403], BAD_KEY, CredentialRejected),
-    words(&[403], &["key limit exceeded"], QuotaExhausted),
-    words(&[403], MONEY, QuotaExhausted),
     words(&[403], &["flagged", "moderation"], PolicyBlocked),
     words(&[403], POLICY, PolicyBlocked),
+    begins(&[403], BAD_KEY, CredentialRejected),
+    begins(&[403], &["key limit exceeded"], QuotaExhausted),
+    words(&[403], MONEY, QuotaExhausted),
     words(&[404], NO_ACCESS, ModelNotEntitled),
     words(&[404], &["model", "deployment"], ModelNotFound),
     words(&[429], SIZE, RequestInvalid),
     words(&[429], MONEY, QuotaExhausted),
+    words(&[429], BILLING, QuotaExhausted),
     status(&[429], RateLimited),
     status(&[400, 404, 405, 409, 413, 415, 422], RequestInvalid),
     status(&[529], ModelOverloaded),

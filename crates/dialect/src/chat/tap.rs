@@ -4,7 +4,7 @@
 
 use super::{chunk, classify};
 use crate::event::{Class, Finish};
-use crate::reply::{Facts, Passed, Progress, ReplyFault, ReplyOptions};
+use crate::reply::{Facts, Passed, Progress, ReplyFault, ReplyOptions, named};
 use std::collections::BTreeSet;
 use turnkeep_base::FaultKind;
 use turnkeep_wire::sse::Frame;
@@ -55,10 +55,10 @@ impl Tap {
             return Err(classify::in_band(error));
         }
         if facts.id.is_none() {
-            facts.id = chunk.id.map(|id| id.into_owned());
+            facts.id = chunk.id.as_deref().and_then(named);
         }
         if facts.model.is_none() {
-            facts.model = chunk.model.map(|model| model.into_owned());
+            facts.model = chunk.model.as_deref().and_then(named);
         }
         let choices = chunk.choices.unwrap_or_default();
         if chunk.usage.is_some() {
@@ -136,8 +136,8 @@ pub fn plain(body: &[u8], facts: &mut Facts) -> Result<(), ReplyFault> {
     if let Some(error) = choices.iter().find_map(|choice| choice.error) {
         return Err(classify::in_band(error));
     }
-    facts.id = chunk.id.map(|id| id.into_owned());
-    facts.model = chunk.model.map(|model| model.into_owned());
+    facts.id = chunk.id.as_deref().and_then(named);
+    facts.model = chunk.model.as_deref().and_then(named);
     facts.usage = chunk.usage;
     facts.content_bytes = choices.iter().map(chunk::Choice::content_bytes).sum();
     let first = choices.iter().find_map(|choice| Some((choice.finish.as_deref()?, !choice.calls.is_empty())));

@@ -104,6 +104,11 @@ impl<'a> Reader<'a> {
         Invalid { path: self.path(), message: message.into(), at: self.at }
     }
 
+    /// The text is not JSON here. The path stays empty: the field at hand is where it showed, not what is wrong.
+    fn broken(&self, what: &str) -> Invalid {
+        Invalid { path: String::new(), message: format!("not JSON: {what}"), at: self.at }
+    }
+
     fn wrong(&mut self, wanted: &str) -> Invalid {
         match self.kind() {
             Ok(kind) => self.fail(format!("expected {wanted}, found {}", kind.words())),
@@ -132,15 +137,15 @@ impl<'a> Reader<'a> {
             Some(b'-' | b'0'..=b'9') => Ok(Kind::Number),
             Some(b't' | b'f') => Ok(Kind::Bool),
             Some(b'n') => Ok(Kind::Null),
-            Some(_) => Err(self.fail("not JSON: expected a value")),
-            None => Err(self.fail("not JSON: the text ends where a value should be")),
+            Some(_) => Err(self.broken("expected a value")),
+            None => Err(self.broken("the text ends where a value should be")),
         }
     }
 
     /// Nothing but white space may follow.
     pub fn end(&mut self) -> Result<(), Invalid> {
         self.space();
-        if self.at == self.text.len() { Ok(()) } else { Err(self.fail("not JSON: text after the end of the value")) }
+        if self.at == self.text.len() { Ok(()) } else { Err(self.broken("text after the end of the value")) }
     }
 
     fn expect(&mut self, byte: u8, wanted: &str) -> Result<(), Invalid> {
@@ -149,7 +154,7 @@ impl<'a> Reader<'a> {
             self.at += 1;
             Ok(())
         } else {
-            Err(self.fail(format!("not JSON: expected {wanted}")))
+            Err(self.broken(&format!("expected {wanted}")))
         }
     }
 
@@ -178,7 +183,7 @@ impl<'a> Reader<'a> {
         loop {
             self.space();
             if self.bytes().get(self.at) != Some(&b'"') {
-                return Err(self.fail("not JSON: expected a key in quotes").into());
+                return Err(self.broken("expected a key in quotes").into());
             }
             let key = self.text_value()?;
             self.expect(b':', "':' after a key")?;
@@ -192,7 +197,7 @@ impl<'a> Reader<'a> {
                     self.at += 1;
                     return Ok(());
                 }
-                Some(_) | None => return Err(self.fail("not JSON: expected ',' or '}'").into()),
+                Some(_) | None => return Err(self.broken("expected ',' or '}'").into()),
             }
         }
     }
@@ -223,7 +228,7 @@ impl<'a> Reader<'a> {
                     self.at += 1;
                     break;
                 }
-                Some(_) | None => return Err(self.fail("not JSON: expected ',' or ']'").into()),
+                Some(_) | None => return Err(self.broken("expected ',' or ']'").into()),
             }
         }
         Ok(())
@@ -363,7 +368,7 @@ impl<'a> Reader<'a> {
                     Some(b']') if !object => {}
                     Some(_) | None => {
                         let close = if object { '}' } else { ']' };
-                        return Err(self.fail(format!("not JSON: expected ',' or '{close}'")));
+                        return Err(self.broken(&format!("expected ',' or '{close}'")));
                     }
                 }
                 self.at += 1;
@@ -375,7 +380,7 @@ impl<'a> Reader<'a> {
     fn skip_key(&mut self) -> Result<(), Invalid> {
         self.space();
         if self.bytes().get(self.at) != Some(&b'"') {
-            return Err(self.fail("not JSON: expected a key in quotes"));
+            return Err(self.broken("expected a key in quotes"));
         }
         self.skip_string()?;
         self.expect(b':', "':' after a key")
@@ -386,7 +391,7 @@ impl<'a> Reader<'a> {
             self.at += word.len();
             Ok(())
         } else {
-            Err(self.fail(format!("not JSON: expected {word}")))
+            Err(self.broken(&format!("expected {word}")))
         }
     }
 
@@ -416,7 +421,7 @@ impl<'a> Reader<'a> {
             good &= digits(&mut at) > 0;
         }
         if !good {
-            return Err(self.fail("not JSON: a malformed number"));
+            return Err(self.broken("a malformed number"));
         }
         self.at = at;
         Ok(())
@@ -452,18 +457,18 @@ impl<'a> Reader<'a> {
                         Some(b'u') if hex4(bytes, at + 2).is_some() => 6,
                         Some(_) | None => {
                             self.at = at;
-                            return Err(self.fail("not JSON: a malformed escape in a string"));
+                            return Err(self.broken("a malformed escape in a string"));
                         }
                     };
                 }
                 Some(0..=0x1f) => {
                     self.at = at;
-                    return Err(self.fail("not JSON: a control character in a string"));
+                    return Err(self.broken("a control character in a string"));
                 }
                 Some(_) => at += 1,
                 None => {
                     self.at = at;
-                    return Err(self.fail("not JSON: a string without an end"));
+                    return Err(self.broken("a string without an end"));
                 }
             }
         }

@@ -3,12 +3,13 @@
 //! the status. What matches no row is `unclassified`, which charges nobody.
 
 use crate::classify::Classified;
+use crate::classify::wording::{begins, contains, unquoted};
 use crate::json::{Invalid, Kind, Reader};
 use crate::reply::ReplyFault;
 use turnkeep_base::{Evidence, FaultKind};
 
-/// Bytes of the provider's message that are kept for the caller.
-const MESSAGE_BYTES: usize = 4 << 10;
+/// Bytes that are kept of a body that is no JSON.
+const TEXT_BYTES: usize = 16 << 10;
 
 /// `error.details.error_code`, or `error.code` where a server has that.
 const DETAIL_CODES: &[(&str, FaultKind)] = &[
@@ -35,11 +36,26 @@ const TYPES: &[(&str, FaultKind)] = &[
     ("server_error", FaultKind::UpstreamInternal),
 ];
 
-/// Wording of a spent account, in lower case; only where a type leaves room for it.
+/// Wording of a spent account, in lower case; only where type and status speak of the account.
 const MONEY: &[&str] = &["credit balance is too low", "specified api usage limits", "spend limit", "spending limit"];
-/// Wording of a suspension.
-const SUSPENDED: &[&str] =
-    &["organization has been disabled", "account has been disabled", "account has been suspended"];
+/// How a message of a spent account begins, where the status mostly speaks of the request: such a message may hold the
+/// caller's own text, so nothing less than the provider's sentence counts.
+const MONEY_SENTENCES: &[&str] = &[
+    "your credit balance is too low",
+    "your credit balance is too low to access the anthropic api",
+    "your credit balance is too low to access the claude api",
+    "you have reached your specified api usage limits",
+    "you have reached your specified workspace api usage limits",
+];
+/// How a message of a suspension begins; believed at 401 and 403 only.
+const SUSPENDED: &[&str] = &[
+    "this organization has been disabled",
+    "your organization has been disabled",
+    "this account has been disabled",
+    "your account has been disabled",
+    "this account has been suspended",
+    "your account has been suspended",
+];
 /// Wording of a refusal of the request for its content.
 const POLICY: &[&str] = &["content filtering policy", "usage policy", "violates our policies"];
 /// Wording of a lack of capacity.
@@ -53,11 +69,7 @@ const DEADLINE: &[&str] = &["context deadline", "deadline exceeded"];
 pub fn reply(status: u16, body: &[u8]) -> Classified {
     let words = Words::read(body);
     let kind = kind(status, &words);
-    let mut evidence = Evidence::text(words.message.as_str()).with_status(status);
-    if let Some(code) = words.codes().next() {
-        evidence = evidence.with_code(code);
-    }
-    Classified { kind, evidence, message: bounded(words.message), param: words.param }
+    Classified::of(kind, Some(status), words.codes().next(), &words.message, words.param.as_deref())
 }
 
 /// Classifies the `error` event of a stream, whose status was 200 and says nothing.
@@ -75,8 +87,8 @@ fn kind(status: u16, words: &Words) -> FaultKind {
     if words.html && !matches!(status, 404 | 405 | 413 | 429) {
         return FaultKind::UpstreamUnavailable;
     }
-    let lower = words.message.to_lowercase();
-    let says = |wordings: &[&str]| wordings.iter().any(|wording| lower.contains(wording));
+    let lower = unquoted(&words.message);
+    let says = |wordings: &[&str]| contains(&lower, wordings);
     let detailed = words.detail_code.as_deref().or(words.code.as_deref());
     if let Some(kind) = row(DETAIL_CODES, detailed) {
         return kind;
@@ -88,6 +100,9 @@ fn kind(status: u16, words: &Words) -> FaultKind {
     }
     if shell && says(INTERNAL) {
         return FaultKind::UpstreamInternal;
+    }
+    if matches!(status, 401 | 403) && begins(&lower, SUSPENDED) {
+        return FaultKind::AccountSuspended;
     }
     match (named, row(TYPES, named)) {
         (Some("rate_limit_error"), _) if says(MONEY) => FaultKind::QuotaExhausted,
@@ -102,15 +117,9 @@ fn kind(status: u16, words: &Words) -> FaultKind {
     }
 }
 
-fn contains(lower: &str, wordings: &[&str]) -> bool {
-    wordings.iter().any(|wording| lower.contains(wording))
-}
-
 fn invalid(lower: &str) -> FaultKind {
-    if contains(lower, MONEY) {
+    if begins(lower, MONEY_SENTENCES) {
         FaultKind::QuotaExhausted
-    } else if contains(lower, SUSPENDED) {
-        FaultKind::AccountSuspended
     } else if contains(lower, POLICY) {
         FaultKind::PolicyBlocked
     } else {
@@ -123,9 +132,7 @@ fn not_found(lower: &str) -> FaultKind {
 }
 
 fn forbidden(lower: &str) -> FaultKind {
-    if contains(lower, SUSPENDED) {
-        FaultKind::AccountSuspended
-    } else if contains(lower, MONEY) {
+    if contains(lower, MONEY) {
         FaultKind::QuotaExhausted
     } else if lower.contains("model") {
         FaultKind::ModelNotEntitled
@@ -179,14 +186,14 @@ impl Words {
     fn read(body: &[u8]) -> Self {
         let trimmed = body.trim_ascii_start();
         if trimmed.first() == Some(&b'<') {
-            let message = String::from_utf8_lossy(&trimmed[..trimmed.len().min(MESSAGE_BYTES)]).into_owned();
+            let message = String::from_utf8_lossy(&trimmed[..trimmed.len().min(TEXT_BYTES)]).into_owned();
             return Words { html: true, message, ..Words::default() };
         }
         let mut words = Words::default();
         // A body that was cut, or is no JSON, is taken for its text.
         let complete = Reader::new(body).and_then(|mut r| words.top(&mut r));
         if complete.is_err() && words.message.is_empty() {
-            words.message = String::from_utf8_lossy(&body[..body.len().min(MESSAGE_BYTES)]).into_owned();
+            words.message = String::from_utf8_lossy(&body[..body.len().min(TEXT_BYTES)]).into_owned();
         }
         words
     }
@@ -223,10 +230,4 @@ impl Words {
         }
         Ok(())
     }
-}
-
-fn bounded(mut text: String) -> String {
-    let end = (0..=text.len().min(MESSAGE_BYTES)).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-    text.truncate(end);
-    text
 }

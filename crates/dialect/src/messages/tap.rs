@@ -5,7 +5,7 @@
 use super::{classify, nothing::says_nothing, stop, usage::Counts};
 use crate::event::{Class, Finish};
 use crate::json::{Invalid, Kind, Reader};
-use crate::reply::{Facts, Passed, Progress, ReplyFault, ReplyOptions};
+use crate::reply::{Facts, Passed, Progress, ReplyFault, ReplyOptions, named};
 use turnkeep_base::Usage;
 use turnkeep_wire::sse::Frame;
 
@@ -93,8 +93,8 @@ impl Tap {
                 return r.skip().map(drop);
             }
             r.object(|r, key| match (key, r.kind()?) {
-                ("id", Kind::String) => r.string().map(|text| facts.id = Some(text.into_owned())),
-                ("model", Kind::String) => r.string().map(|text| facts.model = Some(text.into_owned())),
+                ("id", Kind::String) => r.string().map(|text| facts.id = named(&text)),
+                ("model", Kind::String) => r.string().map(|text| facts.model = named(&text)),
                 ("usage", _) => counts.merge(r),
                 _ => r.skip().map(drop),
             })
@@ -258,8 +258,8 @@ pub(super) fn read_plain(body: &[u8]) -> Result<Plain<'_>, ReplyFault> {
 /// Reads a whole answer in passing.
 pub fn plain(body: &[u8], facts: &mut Facts) -> Result<(), ReplyFault> {
     let read = read_plain(body)?;
-    facts.id = read.id;
-    facts.model = read.model;
+    facts.id = read.id.as_deref().and_then(named);
+    facts.model = read.model.as_deref().and_then(named);
     facts.finish = Some(read.finish);
     facts.usage = read.usage;
     facts.content_bytes = read.content.len() as u64;

@@ -2,7 +2,7 @@
 //! goes through here, most of them never further.
 
 use crate::json::{Invalid, Kind, Reader};
-use crate::request::{ClientRequest, Operation, Spans};
+use crate::request::{BAD_NAME, ClientRequest, Operation, Spans, is_name};
 use bytes::Bytes;
 use turnkeep_base::Dialect;
 
@@ -14,7 +14,7 @@ pub fn read(body: Bytes) -> Result<ClientRequest, Invalid> {
     reader.end()?;
     for (field, is_there) in [("model", found.model.is_some()), ("messages", found.messages)] {
         if !is_there {
-            return Err(missing(&reader, field));
+            return Err(Invalid { at: 0, ..missing(&reader, field) });
         }
     }
     Ok(ClientRequest {
@@ -73,6 +73,9 @@ fn top(r: &mut Reader<'_>, key: &str, found: &mut Found) -> Result<(), Invalid> 
             let model = r.string()?;
             if model.is_empty() {
                 return Err(r.fail("expected the name of a model, found an empty string"));
+            }
+            if !is_name(&model) {
+                return Err(r.fail(BAD_NAME));
             }
             found.spans.model = start..r.position();
             found.model = Some(model.into_owned());

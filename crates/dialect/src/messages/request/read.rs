@@ -2,7 +2,7 @@
 //! it. It builds no tree and copies no text but the model's name. Unknown fields and unknown block types pass.
 
 use crate::json::{Invalid, Kind, Reader, Span};
-use crate::request::{ClientRequest, Operation, Spans};
+use crate::request::{BAD_NAME, ClientRequest, Operation, Spans, is_name};
 use bytes::Bytes;
 use turnkeep_base::Dialect;
 
@@ -65,6 +65,9 @@ fn field(r: &mut Reader<'_>, key: &str, operation: Operation, seen: &mut Seen) -
             let model = r.string()?.into_owned();
             if model.is_empty() {
                 return Err(r.fail("expected the name of a model, found an empty string"));
+            }
+            if !is_name(&model) {
+                return Err(r.fail(BAD_NAME));
             }
             seen.model = Some((model, start..r.position()));
         }
