@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Files that are kept for the store, the listeners, the logs and the upstreams.
+/// Files that are kept for the store, the listeners and the logs.
 const RESERVE: u64 = 64;
 /// Fewer connections than this are no gateway.
 const LEAST: usize = 16;
@@ -21,7 +21,8 @@ pub fn connections(most: usize) -> usize {
 
 fn fitting(files: Option<u64>, most: usize) -> usize {
     let Some(files) = files else { return most };
-    usize::try_from(files.saturating_sub(RESERVE)).unwrap_or(most).clamp(LEAST, most.max(LEAST))
+    // A client's turn may need a connection to its upstream: half of the files are theirs.
+    usize::try_from(files.saturating_sub(RESERVE) / 2).unwrap_or(most).clamp(LEAST, most.max(LEAST))
 }
 
 #[cfg(test)]
@@ -30,7 +31,7 @@ mod tests {
 
     #[test]
     fn connections_leave_files_for_everything_else() {
-        assert_eq!(fitting(Some(1024), 20_000), 960);
+        assert_eq!(fitting(Some(1024), 20_000), 480);
         assert_eq!(fitting(Some(1 << 20), 20_000), 20_000);
         assert_eq!(fitting(Some(10), 20_000), LEAST);
         assert_eq!(fitting(None, 20_000), 20_000);
