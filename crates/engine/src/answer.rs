@@ -1,7 +1,7 @@
 //! One attempt's answer being read: the codec, what it holds back, and the upstream's error when that is what comes.
 
-use crate::drive::UpstreamError;
 use crate::ports::{Answer, AnswerBody};
+use crate::upstream_error::UpstreamError;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
 use std::task::{Context, Poll};

@@ -2,36 +2,33 @@
 //! thing at a time besides the client and the timers, and every order of importance is the machine's.
 
 use crate::admission::{SlotLease, Wanted};
+mod end;
+mod write;
+
 use crate::answer::{Answering, Read};
 use crate::call::{self, Written};
 use crate::closing::OpenAttempt;
-use crate::ending::client_error;
 use crate::engine::{Engine, TurnInput};
-use crate::machine::{AttemptEnd, Downstream, Effect, Ending, Event, Machine, TurnEnd, TurnFacts};
-use crate::pipe::{ReplyHead, ReplyWriter};
-use crate::ports::{Answer, AnswerBody, AttemptOpened, Call};
-use crate::tally::TurnLabels;
+use crate::machine::{Downstream, Effect, Event, Machine, TurnEnd, TurnFacts};
+use crate::pipe::ReplyWriter;
+use crate::ports::{Answer, AttemptOpened, Call};
+use crate::upstream_error::{UpstreamError, error_read, scrub};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use turnkeep_base::limit::{LEDGER_WAIT, MAX_ERROR_BODY};
-use turnkeep_base::{AttemptId, ClientError, Dialect, Evidence, Fault, FaultKind, Phase};
-use turnkeep_dialect::classify::Classified;
+use turnkeep_base::limit::LEDGER_WAIT;
+use turnkeep_base::{AttemptId, ClientError, Evidence, Fault, FaultKind, Phase};
 use turnkeep_dialect::reply;
 use turnkeep_policy::Moment;
 use turnkeep_policy::accounts::Unavailable;
 
 /// How long the connection may take to take a whole reply, after which it counts as undelivered.
 const DELIVERY_WAIT: Duration = Duration::from_secs(60);
-
-/// How long the body of an error reply may take.
-const ERROR_BODY_WAIT: Duration = Duration::from_secs(5);
 
 /// What is being waited for.
 enum Waiting {
@@ -41,15 +38,6 @@ enum Waiting {
     Head(BoxFuture<'static, Result<Answer, Fault>>),
     Body,
     Room,
-}
-
-/// An upstream's own error, kept for a client of the same dialect.
-#[derive(Debug)]
-pub(crate) struct UpstreamError {
-    pub status: StatusCode,
-    pub body: Bytes,
-    pub dialect: Dialect,
-    pub classified: Classified,
 }
 
 /// One turn being driven.
@@ -429,316 +417,5 @@ impl Drive {
         } else {
             self.waiting = Waiting::Body;
         }
-    }
-
-    fn commit(&mut self) {
-        let opened_early = self.head_out;
-        self.open_head(None);
-        if opened_early {
-            let mut comment = Vec::new();
-            let model = self.answering.as_ref().and_then(|answering| answering.facts().model.as_deref()).unwrap_or("");
-            let text = format!("x-turnkeep-model={model} x-turnkeep-attempts={}", self.machine.dispatches());
-            turnkeep_wire::sse::write_comment(&mut comment, &text);
-            self.writer.push(comment.into());
-        }
-        self.flush();
-    }
-
-    fn flush(&mut self) {
-        if let Some(answering) = &mut self.answering {
-            for bytes in answering.take_held() {
-                self.writer.push(bytes);
-            }
-        }
-    }
-
-    fn write_terminal(&mut self) {
-        let Some(answering) = &mut self.answering else { return };
-        let held = answering.take_held();
-        let terminal = answering.take_terminal();
-        let length = (!self.input.request.stream).then(|| held.iter().chain(&terminal).map(|b| b.len() as u64).sum());
-        self.open_head(length);
-        for bytes in held.into_iter().chain(terminal) {
-            self.writer.push(bytes);
-        }
-    }
-
-    /// Sends the head of a successful reply, once.
-    fn open_head(&mut self, length: Option<u64>) {
-        if self.head_out {
-            return;
-        }
-        self.head_out = true;
-        let mut headers = self.our_headers();
-        let stream = self.input.request.stream;
-        let content_type = if stream { "text/event-stream; charset=utf-8" } else { "application/json" };
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-        if stream {
-            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-            headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-        }
-        if let Some(answering) = &self.answering {
-            let route_model = self.lease.as_ref().map(|lease| lease.route().model.to_string());
-            let model = answering.facts().model.clone().or(route_model).or(self.answered_by.clone());
-            if let Some(value) = model.and_then(|model| HeaderValue::from_str(&model).ok()) {
-                headers.insert("x-turnkeep-model", value);
-            }
-            headers.insert("x-turnkeep-attempts", HeaderValue::from(u64::from(self.machine.dispatches())));
-        }
-        if !self.dropped.is_empty()
-            && let Ok(value) = HeaderValue::from_str(&self.dropped.join(","))
-        {
-            headers.insert("x-turnkeep-dropped", value);
-        }
-        let spent = self.upstream_time + self.dispatched_at.map_or(Duration::ZERO, |at| at.elapsed());
-        self.engine.tally.overhead.observe(self.input.received.elapsed().saturating_sub(spent));
-        self.writer.head(ReplyHead { status: StatusCode::OK, headers, length });
-    }
-
-    fn our_headers(&self) -> HeaderMap {
-        let mut headers = HeaderMap::with_capacity(10);
-        let id = self.input.id.to_string();
-        if let Ok(value) = HeaderValue::from_str(&id) {
-            headers.insert("x-turnkeep-turn", value.clone());
-            match self.input.request.dialect {
-                Dialect::Chat => headers.insert("x-request-id", value),
-                Dialect::Messages => headers.insert("request-id", value),
-            };
-        }
-        headers.insert("x-turnkeep-cache", HeaderValue::from_static("off"));
-        headers
-    }
-
-    fn write_error(&mut self, ending: &Ending) {
-        let dialect = self.input.request.dialect;
-        let id = self.input.id.to_string();
-        // The words of another fault than the one that is shown say nothing of it.
-        let shown = if let Ending::Fault(fault) = ending { Some(fault.kind) } else { None };
-        let theirs = self.upstream_error.as_ref().filter(|theirs| Some(theirs.classified.kind) == shown);
-        let error = match (ending, self.uncarriable.take()) {
-            (Ending::Uncarriable, Some(error)) => error,
-            (other, _) => {
-                let words =
-                    theirs.map(|theirs| (theirs.classified.message.as_str(), theirs.classified.param.as_deref()));
-                client_error(other, dialect, self.now(), words)
-            }
-        };
-        if self.head_out {
-            // A plain reply's head goes out with its whole body, so what is open here is a stream. What was read of it
-            // before the fault, in the same bytes, comes first.
-            if self.machine.downstream() == Downstream::Touched {
-                self.flush();
-            }
-            self.writer.push(reply::error_event(dialect, &error, &id));
-            return;
-        }
-        self.head_out = true;
-        let own = theirs.filter(|theirs| {
-            let invalid = matches!(ending, Ending::Fault(fault) if fault.kind == FaultKind::RequestInvalid);
-            invalid
-                && theirs.dialect == dialect
-                && theirs.status.as_u16() == error.status
-                && reply::is_error_body(dialect, &theirs.body)
-        });
-        let (status, body) = match own {
-            Some(theirs) => (theirs.status.as_u16(), theirs.body.clone()),
-            None => reply::error_body(dialect, &error, &id),
-        };
-        let mut headers = self.our_headers();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert("x-turnkeep-attempts", HeaderValue::from(u64::from(self.machine.dispatches())));
-        if let Some(seconds) = error.retry_after_seconds() {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        if error.no_retry {
-            headers.insert("x-should-retry", HeaderValue::from_static("false"));
-        }
-        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        self.writer.head(ReplyHead { status, headers, length: Some(body.len() as u64) });
-        self.writer.push(body);
-    }
-
-    async fn close_attempt(&mut self, end: AttemptEnd) {
-        if let AttemptEnd::Failed(fault) = &end {
-            self.counted = Some(fault.kind);
-        }
-        if let Some(at) = self.dispatched_at.take() {
-            self.upstream_time += at.elapsed();
-        }
-        let facts = self.answering.as_ref().map(|answering| answering.facts().clone()).unwrap_or_default();
-        if let Some(lease) = &self.lease {
-            self.answered_by = Some(lease.route().model.to_string());
-        }
-        if let Some(attempt) = self.attempt.take() {
-            attempt.close(&self.engine, self.lease.take(), end, &facts).await;
-        } else {
-            self.lease = None;
-        }
-    }
-
-    fn close_turn(&mut self, end: TurnEnd) {
-        let tally = &self.engine.tally;
-        if let TurnEnd::Failed(Ending::Fault(fault)) = &end
-            && self.counted != Some(fault.kind)
-        {
-            tally.fault_kind(fault.kind);
-        }
-        let (replays, hops) = self.machine.replays_and_hops();
-        tally.transient_replays.add_many(u64::from(replays));
-        tally.failover_hops.add_many(u64::from(hops));
-        tally.quota_failover_hops.add_many(u64::from(self.machine.quota_hops()));
-        match &end {
-            TurnEnd::Failed(Ending::Unavailable(_)) => tally.pool_exhausted.add(),
-            TurnEnd::Failed(Ending::Fault(_)) if self.machine.dispatches() > 1 => tally.failover_exhausted.add(),
-            TurnEnd::Failed(_) | TurnEnd::Completed => {}
-            TurnEnd::Interrupted => {
-                if self.writer.is_gone() {
-                    tally.fault_kind(FaultKind::ClientGone);
-                    match self.machine.downstream() {
-                        Downstream::Touched => tally.client_gone_mid_answer.add(),
-                        Downstream::Untouched | Downstream::Opened => tally.client_gone_before_answer.add(),
-                    }
-                }
-            }
-        }
-        tally.turn.observe(self.input.received.elapsed());
-        self.end = Some(end);
-    }
-
-    /// After a panic in the loop: the attempt and the turn are closed, and the client is told.
-    pub(crate) async fn after_panic(&mut self) {
-        self.waiting = Waiting::Nothing;
-        if let Some(answering) = &mut self.answering {
-            answering.cancel();
-        }
-        let fault = Fault::new(FaultKind::GatewayBug, Phase::MaybeSent, Evidence::text("a panic in the turn's loop"));
-        tracing::error!(turn = %self.input.id, "a turn's loop panicked");
-        self.close_attempt(AttemptEnd::Failed(fault.clone())).await;
-        if self.end.is_none() {
-            self.close_turn(TurnEnd::Failed(Ending::Fault(fault.clone())));
-            self.write_error(&Ending::Fault(fault));
-        }
-        self.writer.end();
-    }
-
-    /// The delivery closing. First version: the connection layer's having taken every byte stands for the receipt.
-    pub(crate) async fn deliver(&mut self) {
-        let completed = matches!(self.end, Some(TurnEnd::Completed));
-        let taken = {
-            let writer = &mut self.writer;
-            let taken = poll_fn(|cx| writer.poll_taken(cx));
-            matches!(tokio::time::timeout(DELIVERY_WAIT, taken).await, Ok(Ok(())))
-        };
-        let delivery = match (completed, taken) {
-            (true, true) => {
-                self.engine.tally.delivered.add();
-                "delivered"
-            }
-            (true, false) => {
-                self.engine.tally.undelivered.add();
-                "undelivered"
-            }
-            (false, _) => "none",
-        };
-        let (outcome, fault) = match &self.end {
-            Some(TurnEnd::Completed) => ("completed", None),
-            Some(TurnEnd::Interrupted) => ("interrupted", None),
-            Some(TurnEnd::Failed(Ending::Fault(fault))) => ("failed", Some(fault.kind.name())),
-            Some(TurnEnd::Failed(Ending::Unavailable(_))) => ("failed", Some("pool_exhausted")),
-            Some(TurnEnd::Failed(Ending::Uncarriable)) => ("failed", Some("invalid_request")),
-            Some(TurnEnd::Failed(Ending::Shutdown)) | None => ("failed", Some("shutting_down")),
-        };
-        self.engine.tally.turn_ended(TurnLabels {
-            dialect: self.input.request.dialect,
-            upstream: self.upstream.to_string(),
-            model: self.input.model_label.to_string(),
-            outcome,
-            delivery,
-        });
-        tracing::info!(
-            turn = %self.input.id,
-            caller = %self.input.caller,
-            dialect = self.input.request.dialect.name(),
-            model = %self.input.request.model,
-            upstream = %self.upstream,
-            stream = self.input.request.stream,
-            outcome,
-            fault,
-            delivery,
-            attempts = self.machine.dispatches(),
-            ms = self.input.received.elapsed().as_millis() as u64,
-            "turn"
-        );
-    }
-}
-
-/// Reads the body of an error reply, to its bound and for a short time: what has come says what it means.
-async fn error_read(mut answer: Answer) -> Answer {
-    let mut whole = bytes::BytesMut::new();
-    let reading = async {
-        while let Some(Ok(chunk)) = poll_fn(|cx| answer.body.poll_chunk(cx)).await {
-            let room = MAX_ERROR_BODY.saturating_sub(whole.len());
-            whole.extend_from_slice(&chunk[..chunk.len().min(room)]);
-            if room <= chunk.len() {
-                return;
-            }
-        }
-    };
-    // An error body that hangs is judged by what there is of it.
-    let _ = tokio::time::timeout(ERROR_BODY_WAIT, reading).await;
-    answer.body = Box::new(ReadAlready(Some(whole.freeze()).filter(|whole| !whole.is_empty())));
-    answer
-}
-
-struct ReadAlready(Option<Bytes>);
-
-impl AnswerBody for ReadAlready {
-    fn poll_chunk(&mut self, _: &mut std::task::Context<'_>) -> Poll<Option<Result<Bytes, Fault>>> {
-        Poll::Ready(self.0.take().map(Ok))
-    }
-}
-
-/// Takes a secret out of everything that an upstream's error says.
-fn scrub(fault: &mut Fault, error: Option<&mut UpstreamError>, secret: &str) {
-    if secret.is_empty() {
-        return;
-    }
-    let clean = |text: &mut String| {
-        if text.contains(secret) {
-            *text = text.replace(secret, "[secret]");
-        }
-    };
-    clean(&mut fault.evidence.detail);
-    fault.evidence.code.as_mut().map(clean);
-    if let Some(error) = error {
-        clean(&mut error.classified.message);
-        clean(&mut error.classified.evidence.detail);
-        error.classified.evidence.code.as_mut().map(clean);
-        error.classified.param.as_mut().map(clean);
-        if memchr::memmem::find(&error.body, secret.as_bytes()).is_some() {
-            // Not the upstream's own bytes, then, but its words without the secret.
-            error.body = Bytes::new();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use turnkeep_dialect::classify;
-
-    #[test]
-    fn a_credential_that_an_upstream_quotes_goes_no_further() {
-        let body =
-            br#"{"error":{"message":"no key sk-abc123 here","type":"invalid_request_error","code":"sk-abc123"}}"#;
-        let classified = classify::reply(Dialect::Chat, 400, body);
-        let mut fault = Fault::new(classified.kind, Phase::Answered, classified.evidence.clone());
-        fault.evidence.detail.push_str(" sk-abc123");
-        let status = StatusCode::BAD_REQUEST;
-        let mut error = UpstreamError { status, body: Bytes::from_static(body), dialect: Dialect::Chat, classified };
-        scrub(&mut fault, Some(&mut error), "sk-abc123");
-        let everything = format!("{fault:?} {error:?}");
-        assert!(!everything.contains("abc123"), "{everything}");
-        assert!(error.body.is_empty());
     }
 }

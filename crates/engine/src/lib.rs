@@ -18,5 +18,6 @@ pub mod ports;
 pub mod route;
 pub mod tally;
 pub mod timers;
+mod upstream_error;
 
 pub use engine::{Engine, TurnInput};

@@ -1,0 +1,139 @@
+//! What the drive loop writes to the client: heads, pieces of the answer, its end, and errors in the client's dialect.
+
+use super::Drive;
+use crate::ending::client_error;
+use crate::machine::{Downstream, Ending};
+use crate::pipe::ReplyHead;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use std::time::Duration;
+use turnkeep_base::{Dialect, FaultKind};
+use turnkeep_dialect::reply;
+
+impl Drive {
+    pub(super) fn commit(&mut self) {
+        let opened_early = self.head_out;
+        self.open_head(None);
+        if opened_early {
+            let mut comment = Vec::new();
+            let model = self.answering.as_ref().and_then(|answering| answering.facts().model.as_deref()).unwrap_or("");
+            let text = format!("x-turnkeep-model={model} x-turnkeep-attempts={}", self.machine.dispatches());
+            turnkeep_wire::sse::write_comment(&mut comment, &text);
+            self.writer.push(comment.into());
+        }
+        self.flush();
+    }
+
+    pub(super) fn flush(&mut self) {
+        if let Some(answering) = &mut self.answering {
+            for bytes in answering.take_held() {
+                self.writer.push(bytes);
+            }
+        }
+    }
+
+    pub(super) fn write_terminal(&mut self) {
+        let Some(answering) = &mut self.answering else { return };
+        let held = answering.take_held();
+        let terminal = answering.take_terminal();
+        let length = (!self.input.request.stream).then(|| held.iter().chain(&terminal).map(|b| b.len() as u64).sum());
+        self.open_head(length);
+        for bytes in held.into_iter().chain(terminal) {
+            self.writer.push(bytes);
+        }
+    }
+
+    /// Sends the head of a successful reply, once.
+    pub(super) fn open_head(&mut self, length: Option<u64>) {
+        if self.head_out {
+            return;
+        }
+        self.head_out = true;
+        let mut headers = self.our_headers();
+        let stream = self.input.request.stream;
+        let content_type = if stream { "text/event-stream; charset=utf-8" } else { "application/json" };
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        if stream {
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+            headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        }
+        if let Some(answering) = &self.answering {
+            let route_model = self.lease.as_ref().map(|lease| lease.route().model.to_string());
+            let model = answering.facts().model.clone().or(route_model).or(self.answered_by.clone());
+            if let Some(value) = model.and_then(|model| HeaderValue::from_str(&model).ok()) {
+                headers.insert("x-turnkeep-model", value);
+            }
+            headers.insert("x-turnkeep-attempts", HeaderValue::from(u64::from(self.machine.dispatches())));
+        }
+        if !self.dropped.is_empty()
+            && let Ok(value) = HeaderValue::from_str(&self.dropped.join(","))
+        {
+            headers.insert("x-turnkeep-dropped", value);
+        }
+        let spent = self.upstream_time + self.dispatched_at.map_or(Duration::ZERO, |at| at.elapsed());
+        self.engine.tally.overhead.observe(self.input.received.elapsed().saturating_sub(spent));
+        self.writer.head(ReplyHead { status: StatusCode::OK, headers, length });
+    }
+
+    pub(super) fn our_headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::with_capacity(10);
+        let id = self.input.id.to_string();
+        if let Ok(value) = HeaderValue::from_str(&id) {
+            headers.insert("x-turnkeep-turn", value.clone());
+            match self.input.request.dialect {
+                Dialect::Chat => headers.insert("x-request-id", value),
+                Dialect::Messages => headers.insert("request-id", value),
+            };
+        }
+        headers.insert("x-turnkeep-cache", HeaderValue::from_static("off"));
+        headers
+    }
+
+    pub(super) fn write_error(&mut self, ending: &Ending) {
+        let dialect = self.input.request.dialect;
+        let id = self.input.id.to_string();
+        // The words of another fault than the one that is shown say nothing of it.
+        let shown = if let Ending::Fault(fault) = ending { Some(fault.kind) } else { None };
+        let theirs = self.upstream_error.as_ref().filter(|theirs| Some(theirs.classified.kind) == shown);
+        let error = match (ending, self.uncarriable.take()) {
+            (Ending::Uncarriable, Some(error)) => error,
+            (other, _) => {
+                let words =
+                    theirs.map(|theirs| (theirs.classified.message.as_str(), theirs.classified.param.as_deref()));
+                client_error(other, dialect, self.now(), words)
+            }
+        };
+        if self.head_out {
+            // A plain reply's head goes out with its whole body, so what is open here is a stream. What was read of it
+            // before the fault, in the same bytes, comes first.
+            if self.machine.downstream() == Downstream::Touched {
+                self.flush();
+            }
+            self.writer.push(reply::error_event(dialect, &error, &id));
+            return;
+        }
+        self.head_out = true;
+        let own = theirs.filter(|theirs| {
+            let invalid = matches!(ending, Ending::Fault(fault) if fault.kind == FaultKind::RequestInvalid);
+            invalid
+                && theirs.dialect == dialect
+                && theirs.status.as_u16() == error.status
+                && reply::is_error_body(dialect, &theirs.body)
+        });
+        let (status, body) = match own {
+            Some(theirs) => (theirs.status.as_u16(), theirs.body.clone()),
+            None => reply::error_body(dialect, &error, &id),
+        };
+        let mut headers = self.our_headers();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert("x-turnkeep-attempts", HeaderValue::from(u64::from(self.machine.dispatches())));
+        if let Some(seconds) = error.retry_after_seconds() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if error.no_retry {
+            headers.insert("x-should-retry", HeaderValue::from_static("false"));
+        }
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        self.writer.head(ReplyHead { status, headers, length: Some(body.len() as u64) });
+        self.writer.push(body);
+    }
+}
