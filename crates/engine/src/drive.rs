@@ -53,8 +53,8 @@ pub(crate) struct Drive {
     attempt: Option<OpenAttempt>,
     answering: Option<Answering>,
     upstream_error: Option<UpstreamError>,
-    /// The fault that the latest attempt's closing has counted.
-    counted: Option<FaultKind>,
+    /// The faults that attempts' closings have counted.
+    counted: Vec<FaultKind>,
     uncarriable: Option<ClientError>,
     dropped: Vec<String>,
     answered_by: Option<String>,
@@ -89,7 +89,7 @@ impl Drive {
             attempt: None,
             answering: None,
             upstream_error: None,
-            counted: None,
+            counted: Vec::new(),
             uncarriable: None,
             dropped: Vec::new(),
             answered_by: None,

@@ -9,7 +9,7 @@ use turnkeep_base::{Evidence, Fault, FaultKind, Phase};
 impl Drive {
     pub(super) async fn close_attempt(&mut self, end: AttemptEnd) {
         if let AttemptEnd::Failed(fault) = &end {
-            self.counted = Some(fault.kind);
+            self.counted.push(fault.kind);
         }
         if let Some(at) = self.dispatched_at.take() {
             self.upstream_time += at.elapsed();
@@ -28,7 +28,7 @@ impl Drive {
     pub(super) fn close_turn(&mut self, end: TurnEnd) {
         let tally = &self.engine.tally;
         if let TurnEnd::Failed(Ending::Fault(fault)) = &end
-            && self.counted != Some(fault.kind)
+            && !self.counted.contains(&fault.kind)
         {
             tally.fault_kind(fault.kind);
         }
@@ -41,7 +41,8 @@ impl Drive {
             TurnEnd::Failed(Ending::Fault(_)) if self.machine.dispatches() > 1 => tally.failover_exhausted.add(),
             TurnEnd::Failed(_) | TurnEnd::Completed => {}
             TurnEnd::Interrupted => {
-                if self.writer.is_gone() {
+                // Gone, or too slow; the gateway's own stop is neither.
+                if self.writer.is_gone() || !*self.stop.borrow() {
                     tally.fault_kind(FaultKind::ClientGone);
                     match self.machine.downstream() {
                         Downstream::Touched => tally.client_gone_mid_answer.add(),
