@@ -12,9 +12,8 @@ demo: ## one real turn through each client dialect, no key needed (needs Rust an
 test: ## set up, then format, lints, layers, Rust tests, docs and end-to-end tests
 	@bash tests/setup/test.sh
 
-bench: ## measure against nginx and a bare proxy, write docs/benchmarks.md
-	cargo build --release --locked -p turnkeep -p turnkeep-bench
-	$${CARGO_TARGET_DIR:-target}/release/turnkeep-bench run --gateway $${CARGO_TARGET_DIR:-target}/release/turnkeep
+bench: ## measure against nginx and a bare proxy, write docs/benchmarks.md (about ten minutes)
+	@sh tests/bench/run.sh
 
 lint: ## format check, clippy and the layer check
 	cargo fmt --all --check
