@@ -185,6 +185,60 @@ fn bounded(mut text: String, bytes: usize) -> String {
     text
 }
 
+/// What a limit of a provider covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LimitScope {
+    /// The whole account.
+    Account,
+    /// The account's rate of requests.
+    Requests,
+    /// The account's money or plan.
+    Quota,
+    /// The account with the model that was asked for.
+    Model,
+}
+
+/// A window that the reply itself shows as used up: its remaining count is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// What it covers.
+    pub scope: LimitScope,
+    /// Until it opens again, from the reply's own time.
+    pub wait: Duration,
+}
+
+/// What a reply says of its provider's limits. Facts, not judgements: they are applied even if the client has left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Declared {
+    /// The wait in its general forms: `retry-after`, `RetryInfo`, "try again in 20s".
+    pub wait: Option<Duration>,
+    /// The windows that are used up, at most [`crate::limit::WINDOWS`].
+    pub windows: Vec<Window>,
+    /// The reply names the model as what the limit covers.
+    pub names_model: bool,
+}
+
+impl Declared {
+    /// The longest wait that the reply asks for, in whatever scope.
+    pub fn longest(&self) -> Option<Duration> {
+        self.windows.iter().map(|window| window.wait).chain(self.wait).max()
+    }
+
+    /// What two parts of one reply declare, its headers and its body: the later wait binds, and every window counts.
+    pub fn and(mut self, other: Declared) -> Self {
+        self.wait = self.wait.max(other.wait);
+        self.windows.extend(other.windows);
+        self.windows.truncate(crate::limit::WINDOWS);
+        self.names_model |= other.names_model;
+        self
+    }
+
+    /// The reply's own count shows why it was refused; a wait alone explains nothing.
+    pub fn explains(&self) -> bool {
+        !self.windows.is_empty()
+    }
+}
+
 /// One fault of one attempt, or of a turn before any attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -196,8 +250,10 @@ pub struct Fault {
     pub evidence: Evidence,
     /// The clock that fired, for the time faults.
     pub clock: Option<Clock>,
-    /// The wait that the upstream declared (Retry-After, a window's reset).
-    pub declared_wait: Option<Duration>,
+    /// The limits that the upstream declared.
+    pub declared: Declared,
+    /// The request is longer than the model's window: a larger model may take it.
+    pub context_too_long: bool,
     /// The connection had served an earlier exchange, and no byte of this answer had come.
     pub stale_connection: bool,
 }
@@ -205,7 +261,15 @@ pub struct Fault {
 impl Fault {
     /// A fault with its proof and nothing else known.
     pub fn new(kind: FaultKind, phase: Phase, evidence: Evidence) -> Self {
-        Fault { kind, phase, evidence, clock: None, declared_wait: None, stale_connection: false }
+        Fault {
+            kind,
+            phase,
+            evidence,
+            clock: None,
+            declared: Declared::default(),
+            context_too_long: false,
+            stale_connection: false,
+        }
     }
 
     /// A time fault.
@@ -214,10 +278,21 @@ impl Fault {
         Fault { clock: Some(clock), ..Fault::new(kind, phase, Evidence::text(detail)) }
     }
 
-    /// With the wait that the upstream declared.
-    pub fn wait(mut self, wait: Option<Duration>) -> Self {
-        self.declared_wait = wait;
+    /// With the limits that the upstream declared.
+    pub fn declaring(mut self, declared: Declared) -> Self {
+        self.declared = declared;
         self
+    }
+
+    /// With a declared wait and no window.
+    pub fn wait(self, wait: Option<Duration>) -> Self {
+        self.declaring(Declared { wait, ..Declared::default() })
+    }
+
+    /// A refusal that came in the shell of a 401 or 403 although its code or wording is the upstream's own trouble.
+    pub fn is_shell(&self) -> bool {
+        matches!(self.evidence.status, Some(401 | 403))
+            && matches!(self.kind, FaultKind::UpstreamInternal | FaultKind::ModelOverloaded)
     }
 }
 
@@ -246,6 +321,20 @@ mod tests {
         let evidence = Evidence::text("é".repeat(1000)).with_code("c".repeat(1000));
         assert_eq!(evidence.detail.len(), crate::limit::EVIDENCE_BYTES);
         assert_eq!(evidence.code.map(|code| code.len()), Some(120));
+    }
+
+    #[test]
+    fn of_what_two_parts_of_a_reply_declare_the_later_wait_binds_and_every_window_counts() {
+        let seconds = Duration::from_secs;
+        let window = |scope, wait| Window { scope, wait: seconds(wait) };
+        let headers =
+            Declared { wait: Some(seconds(3)), windows: vec![window(LimitScope::Requests, 9)], names_model: false };
+        let body =
+            Declared { wait: Some(seconds(20)), windows: vec![window(LimitScope::Account, 60)], names_model: true };
+        let both = headers.and(body);
+        assert_eq!((both.wait, both.longest(), both.windows.len()), (Some(seconds(20)), Some(seconds(60)), 2));
+        assert!(both.explains() && both.names_model);
+        assert!(!Declared { wait: Some(seconds(3)), ..Declared::default() }.explains());
     }
 
     #[test]

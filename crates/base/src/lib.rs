@@ -16,9 +16,9 @@ pub mod verdict;
 
 pub use dialect::Dialect;
 pub use error::ClientError;
-pub use fault::{Clock, ClockKind, Evidence, Fault, FaultKind, Phase};
+pub use fault::{Clock, ClockKind, Declared, Evidence, Fault, FaultKind, LimitScope, Phase, Window};
 pub use id::{AccountId, AttemptId, TurnId};
 pub use receipt::{Mint, Receipt};
 pub use secret::Secret;
 pub use usage::Usage;
-pub use verdict::{Charge, ClientView, Effect, Lease, Next, Origin, Row, Verdict};
+pub use verdict::{Charge, ClientView, Effect, Lease, Next, Origin, Row, Shells, Verdict};

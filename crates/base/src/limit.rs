@@ -36,3 +36,17 @@ pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
 pub const LEDGER_WAIT: Duration = Duration::from_secs(1);
 /// How long a chat stream is read on after its last finish reason, for usage and `[DONE]`.
 pub const AFTER_FINISH_WAIT: Duration = Duration::from_secs(2);
+/// Used-up windows that are kept of one reply.
+pub const WINDOWS: usize = 8;
+/// A quota's cooldown where the reply states no reset.
+pub const QUOTA_COOLDOWN: Duration = Duration::from_secs(30 * 60);
+/// A rate limit's cooldown where the reply states no window.
+pub const RATE_COOLDOWN: Duration = Duration::from_secs(15);
+/// How long it is remembered that a key may not use a model.
+pub const MODEL_BLOCKED: Duration = Duration::from_secs(60 * 60);
+/// The first overload's cooldown where the reply states no wait; it doubles with each in a row.
+pub const OVERLOAD_COOLDOWN: Duration = Duration::from_secs(2);
+/// The longest cooldown of an overload without a stated wait.
+pub const LONGEST_OVERLOAD: Duration = Duration::from_secs(60);
+/// Shells of 401 or 403 in a row, without a success, that count as one rejected credential.
+pub const SHELLS_IN_A_ROW: u8 = 5;

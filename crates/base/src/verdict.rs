@@ -4,6 +4,7 @@
 //! [`Charge`] that spends an error budget. A fault without a row does not compile.
 
 use crate::fault::{Fault, FaultKind};
+use crate::limit;
 use std::time::Duration;
 
 /// Whose fault it is.
@@ -61,12 +62,13 @@ pub enum Effect {
     Budget,
     /// Out until the operator acts, when the provider names it twice; the first time is a budgeted fault.
     Suspend,
-    /// The quota dimension cools, by default for this long.
-    QuotaCooldown(Duration),
-    /// The whole account cools, by default for this long.
-    RateCooldown(Duration),
-    /// Remembered for (account, model) for this long.
-    ModelBlocked(Duration),
+    /// The quota dimension cools to the stated reset, else for [`limit::QUOTA_COOLDOWN`].
+    QuotaCooldown,
+    /// The whole account cools for the stated window, else for [`limit::RATE_COOLDOWN`]; only (account, model) where the
+    /// reply names the model as the limit's scope.
+    RateCooldown,
+    /// Remembered for (account, model) for [`limit::MODEL_BLOCKED`].
+    ModelBlocked,
     /// (account, model) cools for 2 s, doubling to 60 s.
     ModelOverload,
     /// A health sample: later in selection for 5 minutes, never ineligible.
@@ -90,6 +92,8 @@ pub enum Next {
     NextRoute,
     /// The same account with a new conversation and the full history, once.
     SameFullHistory,
+    /// The turn ends, but for a request that is too long for the model's window: a configured larger model may take it.
+    StopOrLarger,
     /// The turn ends.
     Stop,
     /// No account was asked.
@@ -156,8 +160,6 @@ pub struct Row {
     pub client: ClientView,
 }
 
-const MINUTE: Duration = Duration::from_secs(60);
-
 /// The row of a kind. This match is the table; `docs/faults.md` is printed from it.
 pub fn row(kind: FaultKind) -> Row {
     use ClientView::{Status, Unseen, UpstreamsOwn};
@@ -174,7 +176,8 @@ pub fn row(kind: FaultKind) -> Row {
     match kind {
         FaultKind::CredentialRejected => make(
             Origin::Account,
-            "401, or a named rejection of the key in another status",
+            "401, or a named rejection of the key in another status; five 401/403 shells in a row on one account without a success \
+             count as one",
             Effect::Budget,
             false,
             Next::ElsewhereFree,
@@ -193,7 +196,7 @@ pub fn row(kind: FaultKind) -> Row {
         FaultKind::QuotaExhausted => make(
             Origin::Account,
             "402, the money family of 429, credit too low in a 400",
-            Effect::QuotaCooldown(Duration::from_secs(30 * 60)),
+            Effect::QuotaCooldown,
             false,
             Next::ElsewhereFree,
             Lease::Kept,
@@ -202,7 +205,7 @@ pub fn row(kind: FaultKind) -> Row {
         FaultKind::RateLimited => make(
             Origin::Account,
             "429 of the rate family",
-            Effect::RateCooldown(Duration::from_secs(15)),
+            Effect::RateCooldown,
             false,
             Next::ElsewhereFree,
             Lease::Kept,
@@ -211,7 +214,7 @@ pub fn row(kind: FaultKind) -> Row {
         FaultKind::ModelNotEntitled => make(
             Origin::Account,
             "403 or 404 that says this key may not use this model",
-            Effect::ModelBlocked(Duration::from_secs(60 * 60)),
+            Effect::ModelBlocked,
             false,
             Next::ElsewhereFree,
             Lease::Kept,
@@ -237,10 +240,11 @@ pub fn row(kind: FaultKind) -> Row {
         ),
         FaultKind::RequestInvalid => make(
             Origin::Request,
-            "400, 404, 405, 409, 413, 415, 422 and their named codes",
+            "400, 404 (neither handle nor model named), 405, 409, 413, 415, 422 and their named codes; context too long; the same 4xx \
+             from a second account",
             Effect::None,
             false,
-            Next::Stop,
+            Next::StopOrLarger,
             Lease::Kept,
             UpstreamsOwn,
         ),
@@ -255,7 +259,8 @@ pub fn row(kind: FaultKind) -> Row {
         ),
         FaultKind::EgressThrottled => make(
             Origin::Egress,
-            "rate_limited on 3 accounts of different limit groups within 8 s",
+            "rate_limited on 3 accounts of different limit groups by one egress address, upstream and model within 8 s, no success \
+             between, not each explained by its own used-up windows",
             Effect::None,
             false,
             Next::NextRoute,
@@ -425,6 +430,40 @@ pub struct Verdict {
     pub charge: Option<Charge>,
 }
 
+/// The run of 401 and 403 shells on one account: replies whose status speaks of the credential and whose code or wording
+/// speaks of the upstream's own trouble. Proxies make them; so does a provider that hides a dead key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shells(u8);
+
+impl Shells {
+    /// Notes a fault. The last of [`limit::SHELLS_IN_A_ROW`] counts as one rejected credential, and a new run begins. A
+    /// reply with another status ends the run; a fault without a reply says nothing.
+    pub fn note(&mut self, fault: &Fault) -> Option<Charge> {
+        if !fault.is_shell() {
+            if fault.evidence.status.is_some() {
+                self.0 = 0;
+            }
+            return None;
+        }
+        self.0 += 1;
+        if self.0 < limit::SHELLS_IN_A_ROW {
+            return None;
+        }
+        self.0 = 0;
+        Some(Charge(()))
+    }
+
+    /// A success ends the run.
+    pub fn clear(&mut self) {
+        self.0 = 0;
+    }
+
+    /// How many there are in the run.
+    pub fn count(self) -> u8 {
+        self.0
+    }
+}
+
 /// Judges a fault.
 pub fn verdict(fault: &Fault) -> Verdict {
     let row = row(fault.kind);
@@ -433,9 +472,9 @@ pub fn verdict(fault: &Fault) -> Verdict {
     let charge = match effect {
         Effect::Budget | Effect::Suspend => Some(Charge(())),
         Effect::None
-        | Effect::QuotaCooldown(_)
-        | Effect::RateCooldown(_)
-        | Effect::ModelBlocked(_)
+        | Effect::QuotaCooldown
+        | Effect::RateCooldown
+        | Effect::ModelBlocked
         | Effect::ModelOverload
         | Effect::HealthSample
         | Effect::Misconfigured => None,
@@ -479,19 +518,26 @@ fn effect_words(effect: Effect) -> String {
         Effect::None => "none".into(),
         Effect::Budget => "error budget +1".into(),
         Effect::Suspend => "suspended until `turnkeep accounts enable` (the first time: error budget +1)".into(),
-        Effect::QuotaCooldown(wait) => {
-            format!("quota cooldown to the stated reset, else {} min", wait.as_secs() / MINUTE.as_secs())
-        }
-        Effect::RateCooldown(wait) => {
-            format!("account cooldown for the stated window, else {} s", wait.as_secs())
-        }
-        Effect::ModelBlocked(wait) => {
-            format!("remembered for (account, model) {} min", wait.as_secs() / MINUTE.as_secs())
-        }
-        Effect::ModelOverload => "(account, model) cooldown: the stated wait, else 2 s doubling to 60 s".into(),
+        Effect::QuotaCooldown => format!("quota cooldown to the stated reset, else {}", span(limit::QUOTA_COOLDOWN)),
+        Effect::RateCooldown => format!(
+            "account cooldown for the stated window, else {}; (account, model) where the reply names the model as the \
+             limit's scope",
+            span(limit::RATE_COOLDOWN)
+        ),
+        Effect::ModelBlocked => format!("remembered for (account, model) {}", span(limit::MODEL_BLOCKED)),
+        Effect::ModelOverload => format!(
+            "(account, model) cooldown: the stated wait, else {} doubling to {}",
+            span(limit::OVERLOAD_COOLDOWN),
+            span(limit::LONGEST_OVERLOAD)
+        ),
         Effect::HealthSample => "health sample".into(),
         Effect::Misconfigured => "none (shown as misconfigured)".into(),
     }
+}
+
+fn span(time: Duration) -> String {
+    let seconds = time.as_secs();
+    if seconds > 60 { format!("{} min", seconds / 60) } else { format!("{seconds} s") }
 }
 
 fn next_words(next: Next) -> &'static str {
@@ -502,6 +548,7 @@ fn next_words(next: Next) -> &'static str {
         Next::SameThenElsewhere => "one replay on the same account if its cooldown ends soon, then elsewhere",
         Next::NextRoute => "next route",
         Next::SameFullHistory => "same account, new conversation, full history, once",
+        Next::StopOrLarger => "stop (context too long: a configured larger model)",
         Next::Stop => "stop",
         Next::NeverStarted => "refused before any account",
     }
@@ -547,7 +594,7 @@ mod tests {
     fn no_fault_outside_the_account_origin_cools_the_whole_account() {
         for &kind in FaultKind::ALL {
             let row = row(kind);
-            let whole = matches!(row.effect, Effect::RateCooldown(_) | Effect::QuotaCooldown(_) | Effect::Suspend);
+            let whole = matches!(row.effect, Effect::RateCooldown | Effect::QuotaCooldown | Effect::Suspend);
             assert!(!whole || row.origin == Origin::Account, "{kind}");
         }
     }
@@ -559,6 +606,22 @@ mod tests {
         let judged = verdict(&late);
         assert_eq!((judged.origin, judged.effect), (Origin::Caller, Effect::None));
         assert_eq!(verdict(&fault(FaultKind::DeadlineExceeded)).effect, Effect::HealthSample);
+    }
+
+    #[test]
+    fn the_fifth_shell_in_a_row_is_one_rejected_credential_and_a_plain_fault_never_is() {
+        let shell =
+            |status| Fault::new(FaultKind::ModelOverloaded, Phase::Answered, Evidence::default().with_status(status));
+        let charges = |faults: &[Fault]| {
+            let mut shells = Shells::default();
+            faults.iter().map(|fault| shells.note(fault).is_some()).collect::<Vec<_>>()
+        };
+        let run = [shell(401), shell(403), shell(401), shell(403), shell(403), shell(403)];
+        assert_eq!(charges(&run), [false, false, false, false, true, false]);
+        let plain = [shell(401), shell(401), shell(503), shell(401), shell(401), shell(401)];
+        assert_eq!(charges(&plain), [false; 6]);
+        let unknown = Fault::new(FaultKind::Unclassified, Phase::Answered, Evidence::default().with_status(403));
+        assert!(charges(&vec![unknown; 9]).iter().all(|charged| !charged));
     }
 
     #[test]

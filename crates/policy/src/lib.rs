@@ -7,5 +7,7 @@ pub mod accounts;
 pub mod glob;
 pub mod moment;
 pub mod queue;
+pub mod tuning;
 
 pub use moment::Moment;
+pub use tuning::Tuning;
