@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method, StatusCode};
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use turnkeep_base::{AccountId, AttemptId, Dialect, Fault, FaultKind, Secret, Usage};
+use turnkeep_base::{AccountId, AttemptId, Dialect, Fault, FaultKind, Secret, TurnId, Usage};
 
 /// One exchange with an upstream, ready to be sent.
 #[derive(Debug)]
@@ -117,6 +117,49 @@ pub trait Ledger: Send + Sync {
     fn open(&self, entry: AttemptOpened) -> BoxFuture<'_, Result<(), StoreError>>;
     /// Hands the end of an entry over, waiting only for a place in a bounded queue. Closing twice changes nothing.
     fn close(&self, entry: AttemptClosed) -> BoxFuture<'_, Result<(), StoreError>>;
+}
+
+/// The proof of one fault and what it did, as it is written down for `explain`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultRecord {
+    /// Unix milliseconds.
+    pub at_ms: u64,
+    /// The turn.
+    pub turn: TurnId,
+    /// The attempt; `None` for what befell the turn before any, or between two.
+    pub attempt: Option<AttemptId>,
+    /// The account that was asked.
+    pub account: Option<AccountId>,
+    /// The model that was asked for; the upstream's name where an account was asked.
+    pub model: Arc<str>,
+    /// The fault's name, or another word for what happened: `pool_exhausted`, `corroborated`.
+    pub fault: String,
+    /// Whose fault.
+    pub origin: String,
+    /// `unsent`, `maybe_sent` or `answered`.
+    pub phase: String,
+    /// The status of the upstream's reply.
+    pub status: Option<u16>,
+    /// The provider's code, at most 120 bytes.
+    pub code: Option<String>,
+    /// The provider's words or the error's, redacted, at most 512 bytes.
+    pub detail: String,
+    /// Where in the reply, in bytes from its start.
+    pub offset: Option<u64>,
+    /// The clock that fired and who had set it.
+    pub clock: Option<String>,
+    /// The longest wait that the reply declared, in milliseconds.
+    pub wait_ms: Option<u64>,
+    /// What the account suffered, in words; empty: nothing.
+    pub effect: String,
+    /// When the effect ends, Unix milliseconds.
+    pub until_ms: Option<u64>,
+}
+
+/// Where the proofs of faults are kept.
+pub trait FaultLog: Send + Sync {
+    /// Hands a proof over. Never waits: where there is no room, the proof is lost and the loss is counted.
+    fn note(&self, record: FaultRecord);
 }
 
 /// Wall time, for what is written down. Running timers are the runtime's own monotonic clock.
