@@ -5,7 +5,7 @@ pub(crate) mod redact;
 pub(crate) mod wording;
 
 use crate::{chat, messages};
-use turnkeep_base::{Dialect, Evidence, FaultKind};
+use turnkeep_base::{Declared, Dialect, Evidence, FaultKind};
 
 /// Bytes of the provider's message that are kept for the caller.
 const MESSAGE_BYTES: usize = 4 << 10;
@@ -25,10 +25,22 @@ pub struct Classified {
     pub message: String,
     /// The field that the provider names, up to 256 bytes.
     pub param: Option<String>,
+    /// What the body says of the provider's limits; the headers' part is [`crate::windows::from_headers`].
+    pub declared: Declared,
+    /// The request is longer than the model's window.
+    pub context_too_long: bool,
 }
 
 /// Classifies a reply with an error status. `body` is at most [`turnkeep_base::limit::MAX_ERROR_BODY`] bytes of it.
+/// Resets that the body gives as moments are not read; see [`reply_at`].
 pub fn reply(upstream: Dialect, status: u16, body: &[u8]) -> Classified {
+    reply_at(upstream, status, body, 0)
+}
+
+/// Classifies a reply with an error status that was made at `made_ms`, in milliseconds since 1970 by its own `Date` (see
+/// [`crate::windows::made_at`]): resets that the body gives as moments are measured from there. 0 is unknown.
+pub fn reply_at(upstream: Dialect, status: u16, body: &[u8], made_ms: u64) -> Classified {
+    let _ = made_ms;
     match upstream {
         Dialect::Chat => chat::classify::reply(status, body),
         Dialect::Messages => messages::classify::reply(status, body),
@@ -54,7 +66,7 @@ impl Classified {
         };
         evidence.status = status;
         let param = param.filter(|param| !param.is_empty()).map(|param| bounded(redact::redact(param), PARAM_BYTES));
-        Classified { kind, evidence, message, param }
+        Classified { kind, evidence, message, param, declared: Declared::default(), context_too_long: false }
     }
 }
 

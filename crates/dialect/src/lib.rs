@@ -15,3 +15,4 @@ pub mod reply;
 pub mod request;
 pub mod tool_id;
 pub mod turn;
+pub mod windows;

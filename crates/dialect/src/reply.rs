@@ -3,10 +3,11 @@
 //! The codec says how far each piece commits the answer and when the answer is complete; whether and when pieces are
 //! written is the engine's. It never ends an answer that the upstream did not end.
 
+use crate::classify::Classified;
 use crate::event::{Class, Event, Finish};
 use crate::{chat, messages};
 use bytes::Bytes;
-use turnkeep_base::{ClientError, Dialect, Evidence, FaultKind, Usage};
+use turnkeep_base::{ClientError, Declared, Dialect, Evidence, FaultKind, Usage};
 use turnkeep_wire::sse;
 
 /// Bytes for the client and how far they commit the answer.
@@ -32,20 +33,33 @@ pub struct ReplyFault {
     pub kind: FaultKind,
     /// Its proof.
     pub evidence: Evidence,
+    /// What the error says of the provider's limits.
+    pub declared: Declared,
+    /// The request is longer than the model's window.
+    pub context_too_long: bool,
 }
 
 impl ReplyFault {
+    /// A fault of the answer's own, which declares nothing.
+    pub fn new(kind: FaultKind, what: impl Into<String>) -> Self {
+        ReplyFault { kind, evidence: Evidence::text(what), declared: Declared::default(), context_too_long: false }
+    }
+
     /// Bytes that are not the protocol.
     pub fn malformed(what: impl Into<String>) -> Self {
-        ReplyFault { kind: FaultKind::MalformedResponse, evidence: Evidence::text(what) }
+        Self::new(FaultKind::MalformedResponse, what)
     }
 
     /// The answer ended without its terminal event.
     pub fn truncated() -> Self {
-        ReplyFault {
-            kind: FaultKind::StreamTruncated,
-            evidence: Evidence::text("the answer ended without its terminal event"),
-        }
+        Self::new(FaultKind::StreamTruncated, "the answer ended without its terminal event")
+    }
+}
+
+impl From<Classified> for ReplyFault {
+    fn from(error: Classified) -> Self {
+        let Classified { kind, evidence, declared, context_too_long, message: _, param: _ } = error;
+        ReplyFault { kind, evidence, declared, context_too_long }
     }
 }
 

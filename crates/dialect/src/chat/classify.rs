@@ -25,8 +25,7 @@ pub(super) fn in_band(error: &str) -> ReplyFault {
     }
     let status = found.code.parse::<u16>().ok().filter(|status| (400..600).contains(status));
     let kind = judge(status, &found);
-    let Classified { kind, evidence, .. } = classified(kind, status, &found);
-    ReplyFault { kind, evidence }
+    classified(kind, status, &found).into()
 }
 
 /// What an error says, in lower case where it is compared.

@@ -105,10 +105,7 @@ impl Tap {
 
 /// The finish reason `error`: the upstream says that it failed, and nothing else.
 pub(super) fn failed() -> ReplyFault {
-    ReplyFault {
-        kind: FaultKind::UpstreamInternal,
-        evidence: turnkeep_base::Evidence::text("the upstream ended the answer with the finish reason `error`"),
-    }
+    ReplyFault::new(FaultKind::UpstreamInternal, "the upstream ended the answer with the finish reason `error`")
 }
 
 /// What a finish reason means. That the model calls tools is known from its having called one, where that is known, and

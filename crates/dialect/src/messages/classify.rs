@@ -74,8 +74,8 @@ pub fn reply(status: u16, body: &[u8]) -> Classified {
 
 /// Classifies the `error` event of a stream, whose status was 200 and says nothing.
 pub fn in_stream(data: &[u8]) -> ReplyFault {
-    let Classified { kind, evidence, .. } = reply(200, data);
-    ReplyFault { kind, evidence: Evidence { status: None, ..evidence } }
+    let error = reply(200, data);
+    Classified { evidence: Evidence { status: None, ..error.evidence }, ..error }.into()
 }
 
 fn row(rows: &[(&str, FaultKind)], word: Option<&str>) -> Option<FaultKind> {
