@@ -1,5 +1,7 @@
 //! Which rule a request gets, and how often each has been used.
 
+use std::collections::HashMap;
+
 use crate::fault::AcceptFault;
 use crate::script::{Rule, Script};
 
@@ -15,19 +17,26 @@ pub(crate) struct Facts<'a> {
     pub refused: bool,
 }
 
+/// How often a rule's conditions held, and how often it answered.
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
+    seen: u32,
+    used: u32,
+}
+
 /// A script and its running counts.
 #[derive(Debug, Default)]
 pub(crate) struct Chooser {
     script: Script,
-    seen: Vec<u32>,
-    used: Vec<u32>,
+    /// Of each rule, by account where the rule says so.
+    counts: Vec<HashMap<String, Count>>,
     accepts_used: Vec<u32>,
 }
 
 impl Chooser {
     pub(crate) fn new(script: Script) -> Self {
         let (rules, accepts) = (script.rule.len(), script.accept.len());
-        Self { script, seen: vec![0; rules], used: vec![0; rules], accepts_used: vec![0; accepts] }
+        Self { script, counts: vec![HashMap::new(); rules], accepts_used: vec![0; accepts] }
     }
 
     pub(crate) fn models(&self) -> &[String] {
@@ -36,15 +45,21 @@ impl Chooser {
 
     /// The first rule that matches and is not spent; it is counted as used.
     pub(crate) fn rule(&mut self, facts: &Facts<'_>) -> Option<Rule> {
-        for (at, rule) in self.script.rule.iter().enumerate() {
+        for (rule, counts) in self.script.rule.iter().zip(&mut self.counts) {
             if !meets(rule, facts) {
                 continue;
             }
-            self.seen[at] += 1;
-            let is_nth = rule.nth.is_none_or(|nth| nth == self.seen[at]);
-            let is_fresh = rule.times.is_none_or(|times| self.used[at] < times);
-            if is_nth && is_fresh {
-                self.used[at] += 1;
+            let who = if rule.per_account { facts.account } else { "" };
+            let count = match counts.get_mut(who) {
+                Some(count) => count,
+                None => counts.entry(who.to_owned()).or_default(),
+            };
+            count.seen += 1;
+            let is_nth = rule.nth.is_none_or(|nth| nth == count.seen);
+            let is_due = rule.every.is_none_or(|every| count.seen % every.max(1) == 0);
+            let is_fresh = rule.times.is_none_or(|times| count.used < times);
+            if is_nth && is_due && is_fresh {
+                count.used += 1;
                 return Some(rule.clone());
             }
         }

@@ -40,8 +40,14 @@ pub enum Fault {
     OversizedEvent,
     /// HTTP/2: `GOAWAY` while the reply goes on. HTTP/1: `connection: close` where still possible.
     Http2Goaway,
+    /// HTTP/2: `GOAWAY` that counts this stream as not processed, and silence on it. HTTP/1: the connection is closed.
+    Http2GoawayRefusing,
     /// HTTP/2: this stream is reset, the connection lives. HTTP/1: the connection is dropped.
     RstStream,
+    /// Bytes that do not belong to the compressed body (`content_encoding`) stand in the middle of it.
+    BadEncoding,
+    /// The compressed body ends as HTTP wants it, but the compression's own end is missing.
+    TruncatedEncoding,
 }
 
 impl Fault {
@@ -54,7 +60,8 @@ impl Fault {
             | Self::HeaderOverflow
             | Self::BadHeader
             | Self::Hang
-            | Self::Http2Goaway => Point::BeforeHeaders,
+            | Self::Http2Goaway
+            | Self::Http2GoawayRefusing => Point::BeforeHeaders,
             Self::ErrorInStream => Point::AfterPreamble,
             Self::ResetMidStream
             | Self::CloseMidStream
@@ -62,8 +69,9 @@ impl Fault {
             | Self::BadJson
             | Self::BadSse
             | Self::OversizedEvent
+            | Self::BadEncoding
             | Self::RstStream => Point::AfterWords(1),
-            Self::NoTerminal | Self::DoneWithoutFinish => Point::BeforeTerminal,
+            Self::NoTerminal | Self::DoneWithoutFinish | Self::TruncatedEncoding => Point::BeforeTerminal,
         }
     }
 }

@@ -1,27 +1,28 @@
 //! One request: recorded, checked, given its rule, answered.
 
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
-use crate::answer::{self, Answer, Numbering};
+use crate::accounts::Accounts;
+use crate::answer::{self, Answer, Numbering, Usage};
 use crate::ask::{self, Ask, Dialect};
 use crate::choose::{Chooser, Facts};
+use crate::connections::Connections;
 use crate::fault::{Fault, Point};
 use crate::frame::{Mark, Piece, Refused};
 use crate::gates::Gates;
 use crate::ledger::{Ledger, Recorded, Turn, header_list};
 use crate::plan::{self, FaultBytes, Step};
-use crate::play::{PlayedBody, Player};
+use crate::play::{Broken, PlayedBody, Player};
 use crate::script::{ContentEncoding, ErrorSpec, MAX_FAULT_BYTES, Rule, Script};
 use crate::signature::Signatures;
-use crate::socket::Control;
-use crate::{brain, chat, check, messages, models};
+use crate::socket::{Busy, Control};
+use crate::{brain, chat, check, messages, models, moment};
 
 /// The largest body the lab reads.
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
@@ -31,6 +32,8 @@ const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 pub(crate) struct State {
     pub ledger: Arc<Ledger>,
     pub gates: Arc<Gates>,
+    pub accounts: Arc<Accounts>,
+    pub connections: Arc<Connections>,
     chooser: Mutex<Chooser>,
     numbering: Numbering,
     signatures: Signatures,
@@ -38,6 +41,7 @@ pub(crate) struct State {
 
 impl State {
     pub(crate) fn set_script(&self, script: Script) {
+        self.accounts.reset(&script.account);
         *self.chooser() = Chooser::new(script);
     }
 
@@ -75,23 +79,27 @@ struct Reply {
     steps: Vec<Step>,
     /// The body's length is told beforehand.
     sized: bool,
+    /// What the turn costs, of a reply that is one.
+    usage: Option<Usage>,
 }
 
 /// Answers one request.
 pub(crate) async fn handle(
     state: Arc<State>,
     control: Arc<Control>,
+    busy: Busy,
     connection: u64,
     request: Request<Incoming>,
-) -> Result<Response<PlayedBody>, Infallible> {
+) -> Result<Response<PlayedBody>, Broken> {
     let mut turn = Turn::new(Arc::clone(&state.ledger));
     let (head, body) = request.into_parts();
+    let account = check::credential(&head.headers);
+    let mut visit = state.accounts.begin(account.as_deref().unwrap_or_default());
     let collected = Limited::new(body, MAX_BODY_BYTES).collect().await;
     let (body, unread) = match collected {
         Ok(body) => (body.to_bytes(), false),
         Err(_) => (Bytes::new(), true),
     };
-    let account = check::credential(&head.headers);
     let sequence = turn.record(Recorded {
         sequence: 0,
         connection,
@@ -105,8 +113,10 @@ pub(crate) async fn handle(
     });
     let asked = Asked { head: &head, body: &body, unread, account: account.as_deref().unwrap_or_default(), sequence };
     let (before, reply) = asked.answer(&state);
-    let mut player = Player { turn, control, gates: Arc::clone(&state.gates) };
-    player.before(before).await;
+    visit.answered(reply.status, reply.usage);
+    let http2 = head.version == Version::HTTP_2;
+    let mut player = Player { turn, visit, busy, http2, control, gates: Arc::clone(&state.gates) };
+    player.before(before).await?;
     let mut response = Response::new(());
     *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     for (name, value) in reply.headers {
@@ -143,7 +153,7 @@ impl Asked<'_> {
         let nothing = Value::Null;
         let ask = ask::read(dialect, value.as_ref().unwrap_or(&nothing));
         let mut chooser = state.chooser();
-        let refused = self.refused(&route, dialect, value.as_ref(), chooser.models(), state).err();
+        let refused = self.refused(&route, &ask, value.as_ref(), chooser.models(), state).err();
         let facts = Facts {
             path,
             model: &ask.model,
@@ -184,7 +194,7 @@ impl Asked<'_> {
     fn refused(
         &self,
         route: &Route<'_>,
-        dialect: Dialect,
+        ask: &Ask,
         body: Option<&Value>,
         known: &[String],
         state: &State,
@@ -192,7 +202,7 @@ impl Asked<'_> {
         if self.unread {
             return Err(Refused::new(413, "The request body is too large, or was not sent whole."));
         }
-        let headers = &self.head.headers;
+        let (headers, dialect) = (&self.head.headers, ask.dialect);
         let wanted = match route {
             Route::Turn(_) | Route::CountTokens => Method::POST,
             Route::Models | Route::Model(_) => Method::GET,
@@ -201,10 +211,16 @@ impl Asked<'_> {
         if self.head.method != wanted {
             return Err(Refused::new(405, format!("Method not allowed: use {wanted}.")));
         }
+        check::entitled(dialect, headers)?;
+        let model = match route {
+            Route::Turn(_) | Route::CountTokens => ask.model.as_str(),
+            Route::Models | Route::Model(_) | Route::Unknown => "",
+        };
+        state.accounts.check(dialect, self.account, model)?;
         match route {
             Route::Turn(_) => check::turn(dialect, headers, body, false, known, &state.signatures),
             Route::CountTokens => check::turn(dialect, headers, body, true, known, &state.signatures),
-            Route::Models | Route::Model(_) | Route::Unknown => check::entitled(dialect, headers),
+            Route::Models | Route::Model(_) | Route::Unknown => Ok(()),
         }
     }
 
@@ -216,12 +232,15 @@ impl Asked<'_> {
         } else if let Some(spec) =
             rule.error.as_ref().filter(|_| rule.fault != Some(Fault::ErrorInStream) || !ask.stream)
         {
-            self.error(ask.dialect, rule.status.or(spec.status).unwrap_or(500), spec)
+            // With a status of its own the rule may wrap one error into the shell of another, or of a success.
+            self.error(ask.dialect, spec.status.or(rule.status).unwrap_or(500), spec)
         } else if rule.fault == Some(Fault::ErrorInStream) && !ask.stream {
             self.error(ask.dialect, rule.status.unwrap_or(500), &ErrorSpec::default())
         } else if let Some(raw) = &rule.raw {
             let pieces = plan::halves(Some(rule), raw.clone().into_bytes());
             self.literal(rule, ask, 200, "application/json", pieces)
+        } else if let Some(raw) = &rule.raw_bytes {
+            self.literal(rule, ask, 200, "application/json", plan::halves(Some(rule), raw.clone()))
         } else if !rule.raw_frames.is_empty() {
             let last = rule.raw_frames.len() - 1;
             let piece = |(at, frame): (usize, &String)| {
@@ -238,7 +257,7 @@ impl Asked<'_> {
             reply.status = status;
         }
         if let Some(encoding) = rule.content_encoding {
-            reply = encoded(reply, encoding);
+            reply = encoded(reply, encoding, rule.fault != Some(Fault::TruncatedEncoding));
         }
         if let Some(size) = rule.chunk_bytes {
             reply.steps = plan::rechunk(reply.steps, size);
@@ -246,8 +265,10 @@ impl Asked<'_> {
         if matches!(rule.fault, Some(Fault::NoTerminal | Fault::BadChunk)) {
             reply.sized = false;
         }
+        let now = moment::now();
         for (name, value) in &rule.headers {
-            if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
+            let value = moment::fill(value, now);
+            if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(&value)) {
                 reply.headers.push((name, value));
             }
         }
@@ -269,13 +290,14 @@ impl Asked<'_> {
             state.signatures.remember(&thought.signature);
         }
         let bytes = fault_bytes(rule, ask);
+        let usage = Some(answer.usage).filter(|_| rule.fault != Some(Fault::ErrorInStream));
         if ask.stream {
             let pieces = match ask.dialect {
                 Dialect::Chat => chat::stream(ask, &answer),
                 Dialect::Messages => messages::stream(&answer),
             };
             let steps = plan::body(rule, pieces, &bytes);
-            let mut reply = Reply { status: 200, headers: Vec::new(), steps, sized: false };
+            let mut reply = Reply { status: 200, headers: Vec::new(), steps, sized: false, usage };
             self.usual_headers(&mut reply, ask.dialect, "text/event-stream; charset=utf-8");
             reply.headers.push((header::CACHE_CONTROL, HeaderValue::from_static("no-cache")));
             return reply;
@@ -294,20 +316,21 @@ impl Asked<'_> {
             true => plan::body(&Rule { fault: None, ..rule.clone() }, whole, &bytes),
             false => plan::body(rule, whole, &bytes),
         };
-        let mut reply = Reply { status: 200, headers: Vec::new(), steps, sized: true };
+        let mut reply = Reply { status: 200, headers: Vec::new(), steps, sized: true, usage };
         self.usual_headers(&mut reply, ask.dialect, "application/json");
         reply
     }
 
     fn literal(&self, rule: &Rule, ask: &Ask, status: u16, kind: &'static str, pieces: Vec<Piece>) -> Reply {
         let steps = plan::body(rule, pieces, &fault_bytes(rule, ask));
-        let mut reply = Reply { status, headers: Vec::new(), steps, sized: true };
+        let mut reply = Reply { status, headers: Vec::new(), steps, sized: true, usage: None };
         self.usual_headers(&mut reply, ask.dialect, kind);
         reply
     }
 
     fn json(&self, dialect: Dialect, status: u16, body: Vec<u8>) -> Reply {
-        let mut reply = Reply { status, headers: Vec::new(), steps: vec![Step::Last(body.into())], sized: true };
+        let steps = vec![Step::Last(body.into())];
+        let mut reply = Reply { status, headers: Vec::new(), steps, sized: true, usage: None };
         self.usual_headers(&mut reply, dialect, "application/json");
         reply
     }
@@ -344,14 +367,14 @@ impl Asked<'_> {
     }
 }
 
-fn encoded(mut reply: Reply, encoding: ContentEncoding) -> Reply {
+fn encoded(mut reply: Reply, encoding: ContentEncoding, whole: bool) -> Reply {
     let name = match encoding {
         ContentEncoding::Gzip => "gzip",
         ContentEncoding::Br => "br",
         ContentEncoding::Zstd => "zstd",
         ContentEncoding::Deflate => "deflate",
     };
-    match plan::encode(std::mem::take(&mut reply.steps), encoding) {
+    match plan::encode(std::mem::take(&mut reply.steps), encoding, whole) {
         Ok(steps) => {
             reply.steps = steps;
             reply.headers.push((header::CONTENT_ENCODING, HeaderValue::from_static(name)));

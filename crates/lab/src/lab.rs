@@ -1,5 +1,6 @@
 //! The running lab: its handle, its accept loop, its connections.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -13,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
+use crate::accounts::{AccountCounts, AccountState};
 use crate::fault::AcceptFault;
 use crate::handler::{State, handle};
 use crate::ledger::{OpenConnection, Recorded};
@@ -133,7 +135,48 @@ impl Lab {
         self.state.ledger.wait(|counts| counts.aborted >= count).await;
     }
 
-    /// Replaces the script for requests from now on; its counts start anew.
+    /// Puts an account (a credential as sent) into a state, from the next request on.
+    pub fn set_account(&self, secret: &str, state: AccountState) {
+        self.state.accounts.set(secret, state, None);
+    }
+
+    /// The same, and `retry-after` says so many seconds.
+    pub fn set_account_waiting(&self, secret: &str, state: AccountState, retry_after: u64) {
+        self.state.accounts.set(secret, state, Some(retry_after));
+    }
+
+    /// What an account has sent and got; all zero of one that was never seen.
+    pub fn account(&self, secret: &str) -> AccountCounts {
+        self.state.accounts.counts(secret)
+    }
+
+    /// The same of every account, by credential ([`MAX_ACCOUNTS`](crate::MAX_ACCOUNTS) at most).
+    pub fn accounts(&self) -> BTreeMap<String, AccountCounts> {
+        self.state.accounts.every_count()
+    }
+
+    /// Closes the connections on which nothing is being answered; the number of those. They are gone for sure once
+    /// [`wait_connections`](Self::wait_connections) says so.
+    pub fn close_idle(&self) -> usize {
+        self.state.connections.close_idle()
+    }
+
+    /// The same by a TCP reset.
+    pub fn reset_idle(&self) -> usize {
+        self.state.connections.reset_idle()
+    }
+
+    /// Says goodbye on every connection: HTTP/2 sends `GOAWAY` and answers what it has taken; HTTP/1 closes when idle.
+    pub fn goaway(&self) -> usize {
+        self.state.connections.goaway()
+    }
+
+    /// Waits until exactly so many connections are open.
+    pub async fn wait_connections(&self, count: usize) {
+        self.state.ledger.wait(|counts| counts.connections == count).await;
+    }
+
+    /// Replaces the script for requests from now on; its counts start anew, and so do the states of accounts.
     pub fn set_script(&self, script: Script) {
         self.state.set_script(script);
     }
@@ -197,7 +240,11 @@ async fn connection(mut tcp: TcpStream, tls: Option<TlsAcceptor>, state: Arc<Sta
     };
     let control = Arc::new(Control::default());
     let socket = TokioIo::new(LabSocket::new(transport, Arc::clone(&control)));
-    let service = service_fn(|request| handle(Arc::clone(&state), Arc::clone(&control), number, request));
+    let _registered = state.connections.register(number, &control);
+    let service = service_fn(|request| {
+        let busy = control.begin();
+        handle(Arc::clone(&state), Arc::clone(&control), busy, number, request)
+    });
     let builder = Builder::new(TokioExecutor::new());
     let mut serving = pin!(builder.serve_connection(socket, service));
     loop {
@@ -209,6 +256,7 @@ async fn connection(mut tcp: TcpStream, tls: Option<TlsAcceptor>, state: Arc<Sta
                 return;
             }
             () = control.goaway.notified() => serving.as_mut().graceful_shutdown(),
+            () = control.close.notified() => return,
         }
     }
 }

@@ -7,6 +7,7 @@
 //! It shares no code with the gateway's own dialects and framers on purpose: a mistake there must not be answered by
 //! the same mistake here.
 
+mod accounts;
 mod answer;
 mod ask;
 mod brain;
@@ -15,15 +16,18 @@ mod check;
 mod check_chat;
 mod check_messages;
 mod choose;
+mod connections;
 mod encode;
 mod fault;
 mod frame;
 mod gates;
 mod handler;
+mod http2;
 mod lab;
 mod ledger;
 mod messages;
 mod models;
+mod moment;
 mod plan;
 mod play;
 mod schema;
@@ -32,6 +36,7 @@ mod signature;
 mod socket;
 mod tls;
 
+pub use accounts::{AccountCounts, AccountSpec, AccountState, MAX_ACCOUNTS};
 pub use fault::{AcceptFault, Fault, Point};
 pub use lab::{Lab, LabError, LabOptions};
 pub use ledger::{MAX_RECORDED, MAX_RECORDED_BODY_BYTES, Recorded};

@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use crate::encode::Encoder;
 use crate::fault::{Fault, Point};
 use crate::frame::{Mark, Piece};
+use crate::http2;
 use crate::script::{ContentEncoding, Rule};
 use crate::socket::Order;
 
@@ -25,6 +26,12 @@ pub(crate) enum Step {
     /// The body fails: a stream reset on HTTP/2.
     Break,
     Goaway,
+    /// A frame that ends this stream: a reset by this code.
+    Rst(u32),
+    /// A frame that ends this stream: a goodbye by this code which counts it as not processed.
+    Refuse(u32),
+    /// Sends past the compression.
+    Uncoded(Bytes),
     /// The body ends here.
     End,
 }
@@ -48,7 +55,12 @@ pub(crate) fn before_headers(rule: &Rule) -> Vec<Step> {
     let Some(fault) = rule.fault.filter(|fault| place(rule, *fault) == Point::BeforeHeaders) else { return steps };
     match fault {
         Fault::ResetBeforeReply | Fault::ResetMidStream => steps.push(Step::Order(Order::Reset)),
-        Fault::CloseBeforeReply | Fault::CloseMidStream | Fault::RstStream => steps.push(Step::Order(Order::Close)),
+        Fault::CloseBeforeReply | Fault::CloseMidStream => steps.push(Step::Order(Order::Close)),
+        Fault::RstStream => match &rule.fault_code {
+            Some(_) => steps.push(Step::Rst(code(rule))),
+            None => steps.push(Step::Order(Order::Close)),
+        },
+        Fault::Http2GoawayRefusing => steps.push(Step::Refuse(code(rule))),
         Fault::Hang => steps.push(Step::Silence),
         Fault::BadHeader => steps.push(Step::Order(Order::Raw(bad_header()))),
         Fault::HeaderOverflow => {
@@ -62,7 +74,9 @@ pub(crate) fn before_headers(rule: &Rule) -> Vec<Step> {
         | Fault::BadSse
         | Fault::Html
         | Fault::ErrorInStream
-        | Fault::OversizedEvent => {}
+        | Fault::OversizedEvent
+        | Fault::BadEncoding
+        | Fault::TruncatedEncoding => {}
     }
     steps
 }
@@ -73,7 +87,7 @@ pub(crate) fn body(rule: &Rule, pieces: Vec<Piece>, bytes: &FaultBytes) -> Vec<S
     let mut inserts: Vec<(Point, Vec<Step>)> =
         gates(rule).into_iter().map(|(point, name)| (point, vec![Step::Gate(name)])).collect();
     if let Some(fault) = rule.fault {
-        inserts.push((place(rule, fault), fault_steps(fault, bytes)));
+        inserts.push((place(rule, fault), fault_steps(fault, rule, bytes)));
     }
     let delay = Duration::from_millis(rule.word_delay_ms);
     let mut steps = Vec::new();
@@ -131,7 +145,12 @@ fn gates(rule: &Rule) -> Vec<(Point, String)> {
     first.chain(rule.gates.iter().map(|gate| (gate.at, gate.name.clone()))).collect()
 }
 
-fn fault_steps(fault: Fault, bytes: &FaultBytes) -> Vec<Step> {
+/// The HTTP/2 error code of a rule; `no_error` without one.
+fn code(rule: &Rule) -> u32 {
+    rule.fault_code.as_deref().and_then(http2::code).unwrap_or_default()
+}
+
+fn fault_steps(fault: Fault, rule: &Rule, bytes: &FaultBytes) -> Vec<Step> {
     match fault {
         Fault::ResetBeforeReply | Fault::ResetMidStream => vec![Step::Order(Order::Reset)],
         Fault::CloseBeforeReply | Fault::CloseMidStream => vec![Step::Order(Order::Close)],
@@ -142,11 +161,17 @@ fn fault_steps(fault: Fault, bytes: &FaultBytes) -> Vec<Step> {
         Fault::BadChunk => vec![Step::Order(Order::Raw(Bytes::from_static(b"this is no chunk size\r\n\r\n")))],
         Fault::ErrorInStream => vec![Step::Last(bytes.error.clone()), Step::End],
         Fault::Http2Goaway => vec![Step::Goaway],
+        Fault::Http2GoawayRefusing => vec![Step::Refuse(code(rule))],
+        Fault::RstStream if rule.fault_code.is_some() => vec![Step::Rst(code(rule))],
         Fault::RstStream => vec![Step::Break],
-        // The first three replace the reply before its headers; the last two change the answer, not its steps.
-        Fault::Html | Fault::HeaderOverflow | Fault::BadHeader | Fault::DoneWithoutFinish | Fault::OversizedEvent => {
-            Vec::new()
-        }
+        Fault::BadEncoding => vec![Step::Uncoded(Bytes::from_static(&[0xff; 64]))],
+        // The first three replace the reply before its headers; the others change the answer or its coding.
+        Fault::Html
+        | Fault::HeaderOverflow
+        | Fault::BadHeader
+        | Fault::DoneWithoutFinish
+        | Fault::OversizedEvent
+        | Fault::TruncatedEncoding => Vec::new(),
     }
 }
 
@@ -164,8 +189,8 @@ fn large_header(size: usize) -> Bytes {
     head.freeze()
 }
 
-/// Compresses what is sent.
-pub(crate) fn encode(steps: Vec<Step>, encoding: ContentEncoding) -> io::Result<Vec<Step>> {
+/// Compresses what is sent; with `whole` to the compression's own end.
+pub(crate) fn encode(steps: Vec<Step>, encoding: ContentEncoding, whole: bool) -> io::Result<Vec<Step>> {
     let mut encoder = Some(Encoder::new(encoding)?);
     let mut out = Vec::with_capacity(steps.len());
     for step in steps {
@@ -178,7 +203,9 @@ pub(crate) fn encode(steps: Vec<Step>, encoding: ContentEncoding) -> io::Result<
             Step::Last(bytes) => {
                 if let Some(mut encoder) = encoder.take() {
                     let mut last = encoder.feed(&bytes)?;
-                    last.extend(encoder.finish()?);
+                    if whole {
+                        last.extend(encoder.finish()?);
+                    }
                     out.push(Step::Last(last.into()));
                 }
             }
@@ -188,9 +215,15 @@ pub(crate) fn encode(steps: Vec<Step>, encoding: ContentEncoding) -> io::Result<
                 }
                 out.push(Step::End);
             }
-            other @ (Step::Wait(_) | Step::Gate(_) | Step::Order(_) | Step::Silence | Step::Break | Step::Goaway) => {
-                out.push(other);
-            }
+            Step::Uncoded(bytes) => out.push(Step::Send(bytes)),
+            other @ (Step::Wait(_)
+            | Step::Gate(_)
+            | Step::Order(_)
+            | Step::Silence
+            | Step::Break
+            | Step::Goaway
+            | Step::Rst(_)
+            | Step::Refuse(_)) => out.push(other),
         }
     }
     Ok(out)
@@ -209,7 +242,7 @@ pub(crate) fn rechunk(steps: Vec<Step>, size: usize) -> Vec<Step> {
     };
     for step in steps {
         match step {
-            Step::Send(bytes) => held.extend_from_slice(&bytes),
+            Step::Send(bytes) | Step::Uncoded(bytes) => held.extend_from_slice(&bytes),
             Step::Last(bytes) => {
                 held.extend_from_slice(&bytes);
                 cut(&mut held, &mut out, true);
@@ -220,6 +253,8 @@ pub(crate) fn rechunk(steps: Vec<Step>, size: usize) -> Vec<Step> {
             | Step::Silence
             | Step::Break
             | Step::Goaway
+            | Step::Rst(_)
+            | Step::Refuse(_)
             | Step::End) => {
                 cut(&mut held, &mut out, false);
                 out.push(other);
@@ -233,8 +268,16 @@ pub(crate) fn rechunk(steps: Vec<Step>, size: usize) -> Vec<Step> {
 /// The length of the whole body, as if nothing went wrong in it.
 pub(crate) fn length(steps: &[Step]) -> usize {
     let size = |step: &Step| match step {
-        Step::Send(bytes) | Step::Last(bytes) => bytes.len(),
-        Step::Wait(_) | Step::Gate(_) | Step::Order(_) | Step::Silence | Step::Break | Step::Goaway | Step::End => 0,
+        Step::Send(bytes) | Step::Last(bytes) | Step::Uncoded(bytes) => bytes.len(),
+        Step::Wait(_)
+        | Step::Gate(_)
+        | Step::Order(_)
+        | Step::Silence
+        | Step::Break
+        | Step::Goaway
+        | Step::Rst(_)
+        | Step::Refuse(_)
+        | Step::End => 0,
     };
     steps.iter().map(size).sum()
 }

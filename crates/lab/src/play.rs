@@ -10,10 +10,12 @@ use futures_util::stream::{self, Stream};
 use http_body_util::StreamBody;
 use hyper::body::Frame;
 
+use crate::accounts::Visit;
 use crate::gates::Gates;
+use crate::http2;
 use crate::ledger::Turn;
 use crate::plan::Step;
-use crate::socket::Control;
+use crate::socket::{Busy, Control, Order};
 
 /// The body breaks off by order of the script.
 #[derive(Debug, thiserror::Error)]
@@ -28,16 +30,26 @@ pub(crate) type PlayedBody = StreamBody<Frames>;
 /// Plays one reply; dropped early, the [`Turn`] in it knows that the peer left.
 pub(crate) struct Player {
     pub turn: Turn,
+    pub visit: Visit,
+    pub busy: Busy,
+    /// HTTP/2 is spoken.
+    pub http2: bool,
     pub control: Arc<Control>,
     pub gates: Arc<Gates>,
 }
 
 impl Player {
     /// Plays what comes before the headers.
-    pub(crate) async fn before(&mut self, steps: Vec<Step>) {
+    pub(crate) async fn before(&mut self, steps: Vec<Step>) -> Result<(), Broken> {
         for step in steps {
+            if matches!(step, Step::Rst(_) | Step::Refuse(_)) {
+                self.frame(step).await;
+                self.turn.end();
+                return Err(Broken);
+            }
             self.quiet(step).await;
         }
+        Ok(())
     }
 
     /// The body of these steps.
@@ -53,8 +65,8 @@ impl Player {
     async fn next(&mut self, steps: &mut VecDeque<Step>) -> Option<Result<Frame<Bytes>, Broken>> {
         while let Some(step) = steps.pop_front() {
             match step {
-                Step::Send(bytes) if bytes.is_empty() => {}
-                Step::Send(bytes) => {
+                Step::Send(bytes) | Step::Uncoded(bytes) if bytes.is_empty() => {}
+                Step::Send(bytes) | Step::Uncoded(bytes) => {
                     // Lets the connection flush what it has, so that a piece is a write.
                     tokio::task::yield_now().await;
                     return Some(Ok(Frame::data(bytes)));
@@ -62,8 +74,15 @@ impl Player {
                 Step::Last(bytes) => {
                     tokio::task::yield_now().await;
                     self.turn.end();
+                    self.visit.complete();
                     steps.clear();
                     return (!bytes.is_empty()).then(|| Ok(Frame::data(bytes)));
+                }
+                frame @ (Step::Rst(_) | Step::Refuse(_)) => {
+                    // The library's own frames before it: what it has been given, it writes when it is next polled.
+                    tokio::task::yield_now().await;
+                    self.frame(frame).await;
+                    steps.push_front(Step::Break);
                 }
                 Step::Break => {
                     self.turn.end();
@@ -96,7 +115,26 @@ impl Player {
             }
             Step::Silence => never().await,
             Step::Goaway => self.control.goaway.notify_one(),
-            Step::Send(_) | Step::Last(_) | Step::Break | Step::End => {}
+            Step::Send(_)
+            | Step::Uncoded(_)
+            | Step::Last(_)
+            | Step::Break
+            | Step::Rst(_)
+            | Step::Refuse(_)
+            | Step::End => {}
+        }
+    }
+
+    /// Ends the stream by a frame of ours. HTTP/1 has no such thing: there the connection ends.
+    async fn frame(&mut self, step: Step) {
+        if !self.http2 {
+            self.quiet(Step::Order(Order::Close)).await;
+        }
+        let stream = self.busy.stream;
+        if let Step::Rst(code) = step {
+            self.control.inject(&http2::reset(stream, code)).await;
+        } else if let Step::Refuse(code) = step {
+            self.control.inject(&http2::goaway(stream.saturating_sub(2), code)).await;
         }
     }
 }

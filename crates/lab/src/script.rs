@@ -5,10 +5,14 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
+use crate::accounts::AccountSpec;
 use crate::fault::{AcceptFault, Fault, Point};
+use crate::http2;
 
 /// What a lab upstream answers, beyond its default behaviour.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -20,6 +24,8 @@ pub struct Script {
     pub rule: Vec<Rule>,
     /// Faults at accepting a connection, before any request can be read; tried in order.
     pub accept: Vec<AcceptRule>,
+    /// Accounts that are not simply valid.
+    pub account: Vec<AccountSpec>,
 }
 
 /// A script that could not be read; the message names line and column.
@@ -68,7 +74,11 @@ pub struct Rule {
     pub nth: Option<u32>,
     /// The rule is spent after this many replies.
     pub times: Option<u32>,
-    /// Also takes requests that the lab's own checks (credential, protocol) would refuse.
+    /// Every so many requests of those (with 3: the third, the sixth, and so on).
+    pub every: Option<u32>,
+    /// `nth`, `every` and `times` count for each account by itself.
+    pub per_account: bool,
+    /// Also takes requests that the lab's own checks (credential, account, protocol) would refuse.
     pub skip_checks: bool,
 
     /// The reply's text.
@@ -96,11 +106,15 @@ pub struct Rule {
 
     /// The body, literally.
     pub raw: Option<String>,
+    /// The body, literally, as bytes (in TOML `raw_base64`).
+    #[serde(rename = "raw_base64", deserialize_with = "base64")]
+    pub raw_bytes: Option<Vec<u8>>,
     /// The body in pieces, literally; each piece counts as a word for `word_delay_ms` and points.
     pub raw_frames: Vec<String>,
     /// The status of the reply (200 without it).
     pub status: Option<u16>,
-    /// Headers added to the reply; a header the lab sets itself is replaced.
+    /// Headers added to the reply; a header the lab sets itself is replaced. `{date+30}`, `{rfc3339+30}`, `{unix+30}` and
+    /// `{unix_ms+30}` in a value become the time of the reply and so many seconds more (or less, with `-`).
     pub headers: BTreeMap<String, String>,
     /// Compresses the reply.
     pub content_encoding: Option<ContentEncoding>,
@@ -121,6 +135,8 @@ pub struct Rule {
     pub fault_at: Option<Point>,
     /// Size of `oversized_event` and `header_overflow`.
     pub fault_bytes: Option<usize>,
+    /// The code of `rst_stream`, `http2_goaway_refusing`: HTTP/2's name for it in lower case, or its number.
+    pub fault_code: Option<String>,
     /// An error reply in the path's dialect; with the fault `error_in_stream`, the error event.
     pub error: Option<ErrorSpec>,
 }
@@ -138,12 +154,15 @@ impl Rule {
         if self.text.is_some() && self.words.is_some() {
             return Err("`text` and `words` exclude each other");
         }
-        if self.raw.is_some() && !self.raw_frames.is_empty() {
-            return Err("`raw` and `raw_frames` exclude each other");
+        let bodies = [self.raw.is_some(), self.raw_bytes.is_some(), !self.raw_frames.is_empty()];
+        if bodies.iter().filter(|given| **given).count() > 1 {
+            return Err("`raw`, `raw_base64` and `raw_frames` exclude each other");
         }
-        let literal = self.raw.is_some() || !self.raw_frames.is_empty();
+        let literal = bodies.contains(&true);
         if literal && (self.composes() || self.error.is_some()) {
-            return Err("`raw` and `raw_frames` are the whole body: no text, thinking, tool calls, refusal or error");
+            return Err(
+                "`raw`, `raw_base64` and `raw_frames` are the whole body: no text, thinking, tool calls, refusal or error",
+            );
         }
         if self.signature.is_some() && self.thinking.is_none() {
             return Err("`signature` needs `thinking`");
@@ -160,8 +179,18 @@ impl Rule {
         if self.words.is_some_and(|words| words > MAX_WORDS) {
             return Err("`words` may be at most 1000000");
         }
-        if self.chunk_bytes == Some(0) || self.fragment_chars == Some(0) || self.nth == Some(0) {
-            return Err("`chunk_bytes`, `fragment_chars` and `nth` start at 1");
+        if [self.nth, self.every].contains(&Some(0)) || [self.chunk_bytes, self.fragment_chars].contains(&Some(0)) {
+            return Err("`chunk_bytes`, `fragment_chars`, `nth` and `every` start at 1");
+        }
+        if self.fault_code.as_deref().is_some_and(|code| http2::code(code).is_none()) {
+            return Err("`fault_code` is HTTP/2's name of an error in lower case, or its number");
+        }
+        if self.fault_code.is_some() && !matches!(self.fault, Some(Fault::RstStream | Fault::Http2GoawayRefusing)) {
+            return Err("`fault_code` needs the fault `rst_stream` or `http2_goaway_refusing`");
+        }
+        let coded = matches!(self.fault, Some(Fault::BadEncoding | Fault::TruncatedEncoding));
+        if coded && self.content_encoding.is_none() {
+            return Err("`bad_encoding` and `truncated_encoding` need `content_encoding`");
         }
         if self.status.is_some_and(|status| !(200..=599).contains(&status)) {
             return Err("`status` is 200 to 599");
@@ -182,6 +211,11 @@ impl Rule {
             || !self.tool_calls.is_empty()
             || self.refusal.is_some()
     }
+}
+
+fn base64<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Vec<u8>>, D::Error> {
+    let text = String::deserialize(source)?;
+    STANDARD.decode(text.trim()).map(Some).map_err(|error| D::Error::custom(format!("`raw_base64`: {error}")))
 }
 
 /// The largest size a fault may have, in bytes.
