@@ -1,11 +1,25 @@
 //! The accounts of every upstream: their standing, their cooldowns, and which of them serves the next attempt.
 
+mod breaker;
 mod budget;
 mod cooldown;
+mod egress;
+mod eligible;
+mod judge;
+mod judged;
+mod pick;
 mod pool;
+mod rate;
+mod ready;
+mod retry_budget;
+mod snapshot;
+mod spec;
 mod standing;
 
 pub use budget::ErrorBudget;
 pub use cooldown::{Cooldown, Cooldowns, Scope};
-pub use pool::{AccountKey, AccountSpec, Candidate, Need, Pick, Pool, Snapshot, Unavailable};
-pub use standing::{Standing, Status};
+pub use judged::{Applied, Bearing, ChargeRef, Judged, Taken};
+pub use pool::Pool;
+pub use snapshot::{Snapshot, UpstreamSnapshot};
+pub use spec::{AccountKey, AccountSpec, Candidate, Need, Pick, Tier, Unavailable, UpstreamSpec};
+pub use standing::{Saved, SavedStatus, Standing, Status};

@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use turnkeep_base::FaultKind;
 
-/// The longest cooldown that is believed; longer ones are capped and re-probed.
-pub const LONGEST: Duration = Duration::from_secs(6 * 60 * 60);
 /// How many (account, model) pairs are remembered per account; the soonest to end gives way.
 pub const MODELS: usize = 256;
 
@@ -32,17 +30,33 @@ pub struct Cooldown {
     pub cause: FaultKind,
 }
 
+impl Cooldown {
+    /// It stands for "this key may not use this model".
+    pub(super) fn is_block(self) -> bool {
+        self.cause == FaultKind::ModelNotEntitled
+    }
+}
+
 /// The cooldowns of one account.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cooldowns(BTreeMap<Scope, Cooldown>);
 
 impl Cooldowns {
-    /// Cools a dimension for a while, never shortening what is there.
-    pub fn cool(&mut self, now: Moment, scope: Scope, wait: Duration, cause: FaultKind) {
+    /// Cools a dimension for a while, at most `longest`, never shortening what is there. Gives the end that holds.
+    pub(super) fn cool(
+        &mut self,
+        now: Moment,
+        scope: Scope,
+        wait: Duration,
+        longest: Duration,
+        cause: FaultKind,
+    ) -> Moment {
         self.0.retain(|_, cooldown| cooldown.until > now);
-        let until = now.after(wait.min(LONGEST));
-        let is_model = matches!(scope, Scope::Model(_));
-        if is_model && !self.0.contains_key(&scope) && self.0.len() >= MODELS {
+        let until = now.after(wait.min(longest));
+        if until <= now {
+            return self.0.get(&scope).map_or(now, |cooldown| cooldown.until);
+        }
+        if matches!(scope, Scope::Model(_)) && !self.0.contains_key(&scope) && self.0.len() >= MODELS {
             let soonest = self.0.iter().filter(|(scope, _)| matches!(scope, Scope::Model(_)));
             if let Some(scope) = soonest.min_by_key(|(_, cooldown)| cooldown.until).map(|(scope, _)| scope.clone()) {
                 self.0.remove(&scope);
@@ -52,27 +66,40 @@ impl Cooldowns {
         if until > entry.until {
             *entry = Cooldown { until, cause };
         }
+        entry.until
     }
 
     /// When the account may serve `model` again; `None` when nothing cools it now.
     pub fn until(&self, now: Moment, model: &str) -> Option<Moment> {
-        let binding = self.0.iter().filter(|(scope, cooldown)| {
-            cooldown.until > now
-                && match scope {
-                    Scope::Account | Scope::Quota | Scope::Rate => true,
-                    Scope::Model(name) => name == model,
-                }
-        });
-        binding.map(|(_, cooldown)| cooldown.until).max()
+        let own = self.of_models(now).find(|(name, _)| *name == model).map(|(_, cooldown)| cooldown.until);
+        own.max(self.whole(now))
+    }
+
+    /// When the account may serve anything again; `None` when nothing cools all of it now.
+    pub(super) fn whole(&self, now: Moment) -> Option<Moment> {
+        let running = self.running(now).filter(|(scope, _)| !matches!(scope, Scope::Model(_)));
+        running.map(|(_, cooldown)| cooldown.until).max()
+    }
+
+    /// The running cooldowns of single models, by name.
+    pub(super) fn of_models(&self, now: Moment) -> impl Iterator<Item = (&str, &Cooldown)> {
+        self.running(now).filter_map(|(scope, cooldown)| match scope {
+            Scope::Model(name) => Some((name.as_str(), cooldown)),
+            Scope::Account | Scope::Quota | Scope::Rate => None,
+        })
     }
 
     /// Whether this (account, model) is blocked because the key may not use the model.
     pub fn blocked(&self, now: Moment, model: &str) -> bool {
-        self.0.iter().any(|(scope, cooldown)| {
-            cooldown.until > now
-                && cooldown.cause == FaultKind::ModelNotEntitled
-                && matches!(scope, Scope::Model(name) if name == model)
-        })
+        self.of_models(now).any(|(name, cooldown)| name == model && cooldown.is_block())
+    }
+
+    /// Takes over those of another that still run; the later end of each dimension holds.
+    pub(super) fn merge(&mut self, now: Moment, other: &Cooldowns) {
+        for (scope, cooldown) in other.running(now) {
+            let left = now.until(cooldown.until);
+            self.cool(now, scope.clone(), left, left, cooldown.cause);
+        }
     }
 
     /// Those that still run.
@@ -90,13 +117,15 @@ impl Cooldowns {
 mod tests {
     use super::*;
 
+    const LONGEST: Duration = Duration::from_secs(6 * 60 * 60);
+
     #[test]
     fn a_cooldown_never_shrinks_and_dimensions_do_not_touch() {
         let mut cooldowns = Cooldowns::default();
         let now = Moment(1000);
-        cooldowns.cool(now, Scope::Account, Duration::from_secs(60), FaultKind::RateLimited);
-        cooldowns.cool(now, Scope::Account, Duration::from_secs(5), FaultKind::RateLimited);
-        cooldowns.cool(now, Scope::Model("m".into()), Duration::from_secs(90), FaultKind::ModelOverloaded);
+        cooldowns.cool(now, Scope::Account, Duration::from_secs(60), LONGEST, FaultKind::RateLimited);
+        cooldowns.cool(now, Scope::Account, Duration::from_secs(5), LONGEST, FaultKind::RateLimited);
+        cooldowns.cool(now, Scope::Model("m".into()), Duration::from_secs(90), LONGEST, FaultKind::ModelOverloaded);
         assert_eq!(cooldowns.until(now, "other"), Some(Moment(61_000)));
         assert_eq!(cooldowns.until(now, "m"), Some(Moment(91_000)));
         assert_eq!(cooldowns.until(Moment(61_000), "other"), None);
@@ -105,11 +134,11 @@ mod tests {
     #[test]
     fn a_cooldown_of_days_is_capped_and_the_number_of_models_is_bounded() {
         let mut cooldowns = Cooldowns::default();
-        cooldowns.cool(Moment(0), Scope::Quota, Duration::from_secs(18 * 86_400), FaultKind::QuotaExhausted);
+        cooldowns.cool(Moment(0), Scope::Quota, Duration::from_secs(18 * 86_400), LONGEST, FaultKind::QuotaExhausted);
         assert_eq!(cooldowns.until(Moment(0), "m"), Some(Moment(0).after(LONGEST)));
         for n in 0..2 * MODELS {
             let wait = Duration::from_secs(10 + n as u64);
-            cooldowns.cool(Moment(0), Scope::Model(n.to_string()), wait, FaultKind::ModelOverloaded);
+            cooldowns.cool(Moment(0), Scope::Model(n.to_string()), wait, LONGEST, FaultKind::ModelOverloaded);
         }
         assert!(cooldowns.running(Moment(0)).count() <= MODELS);
         assert!(cooldowns.until(Moment(0), "511").is_some());

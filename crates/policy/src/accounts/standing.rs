@@ -1,27 +1,26 @@
-//! An account's standing and the one function that changes it. The fields are private: any other write does not compile.
+//! An account's standing and the one function that changes its status. The fields are private: any other write does not
+//! compile. What a fault means is not decided here but in the blame table.
 
-use super::budget::ErrorBudget;
+mod saved;
+#[cfg(test)]
+mod tests;
+
+pub use saved::{Saved, SavedStatus};
+
+use super::budget::{ErrorBudget, Mark, within};
 use super::cooldown::{Cooldowns, Scope};
+use super::judged::{Applied, Bearing};
 use crate::moment::Moment;
+use crate::tuning::Tuning;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use turnkeep_base::verdict::verdict;
-use turnkeep_base::{Effect, Fault, FaultKind};
+use turnkeep_base::{Effect, Fault, FaultKind, LimitScope, Shells};
 
-/// The first episode's length.
-pub const EPISODE: Duration = Duration::from_secs(15 * 60);
-/// The longest episode.
-pub const LONGEST_EPISODE: Duration = Duration::from_secs(60 * 60);
-/// An episode's length where nobody else could serve.
-pub const LAST_ONE_EPISODE: Duration = Duration::from_secs(60);
-/// Two namings of a suspension within this time suspend.
-const SUSPENSION_WINDOW: Duration = Duration::from_secs(30 * 60);
-/// How long a health sample moves an account back in selection.
-const SAMPLE_LIFE: Duration = Duration::from_secs(5 * 60);
 /// Samples kept.
 const SAMPLES: usize = 16;
-/// A freed try may be taken again after this.
-const TRY_AGAIN: Duration = Duration::from_secs(5);
+/// Models whose overloads in a row are counted.
+const OVERLOADED: usize = 256;
 
 /// Whether an account serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,54 +55,109 @@ impl Status {
     }
 }
 
+/// Everything that may become of a status.
+enum Change {
+    /// The budget is used up, or the try was refused.
+    Episode { length: Duration },
+    /// The try ended without an answer to its question.
+    TryFreed { again: Moment },
+    /// The try succeeded.
+    TryPassed,
+    /// The provider has named it suspended for the second time.
+    Suspend { reason: String },
+    /// The operator.
+    Enable,
+    /// The operator, or the configuration.
+    Disable,
+    /// Another secret of the same principal.
+    NewSecret,
+    /// The charge that opened the episode was none of the account's.
+    TakeBack { again: Moment },
+    /// As it was before a restart.
+    Restore(Status),
+}
+
+/// How an episode was opened, so that its last charge can be taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Opening {
+    charge: u64,
+    /// What else was in the budget.
+    others: Vec<Mark>,
+}
+
 /// Everything that decides whether and how readily an account serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
     status: Status,
+    /// Since when the status has its name, in signed milliseconds: it may be from before this process.
+    since: Option<i64>,
+    reason: Option<String>,
     budget: ErrorBudget,
     cooldowns: Cooldowns,
-    episode: u32,
-    suspension_named: Option<Moment>,
+    opening: Option<Opening>,
+    suspension_named: Option<i64>,
+    shells: Shells,
     overloads: BTreeMap<String, u32>,
     samples: Vec<Moment>,
-    trial: bool,
-}
-
-impl Default for Standing {
-    fn default() -> Self {
-        Standing {
-            status: Status::Active,
-            budget: ErrorBudget::default(),
-            cooldowns: Cooldowns::default(),
-            episode: 0,
-            suspension_named: None,
-            overloads: BTreeMap::new(),
-            samples: Vec::new(),
-            trial: false,
-        }
-    }
+    /// The attempt that is the try.
+    trial: Option<u64>,
 }
 
 /// What an attempt was, for the judgement of its end.
 #[derive(Clone, Copy, Debug)]
-pub struct Attempt<'a> {
+pub(super) struct Attempt<'a> {
+    /// Counts the pool's attempts.
+    pub(super) id: u64,
     /// The model the upstream was asked for.
-    pub model: &'a str,
-    /// It was the single try of an errored account.
-    pub trial: bool,
-    /// Nobody else of the upstream is active.
-    pub last_one: bool,
+    pub(super) model: &'a str,
+    /// It used the secret that the account has now.
+    pub(super) current_secret: bool,
+}
+
+/// What a judgement did.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) applied: Vec<Applied>,
+    /// It spent a unit of the budget on the strength of a run of shells.
+    pub(super) shell_charge: bool,
 }
 
 impl Standing {
-    /// A standing as it was persisted: episode and remaining waits survive a restart, a running try does not.
-    pub fn restored(status: Status, episode: u32, cooldowns: Cooldowns) -> Self {
-        Standing { status, episode, cooldowns, ..Standing::default() }
+    pub(super) fn new(tuning: &Tuning) -> Self {
+        let mut standing = Standing {
+            status: Status::Active,
+            since: None,
+            reason: None,
+            budget: ErrorBudget::default(),
+            cooldowns: Cooldowns::default(),
+            opening: None,
+            suspension_named: None,
+            shells: Shells::default(),
+            overloads: BTreeMap::new(),
+            samples: Vec::new(),
+            trial: None,
+        };
+        standing.retune(tuning);
+        standing
+    }
+
+    pub(super) fn retune(&mut self, tuning: &Tuning) {
+        self.budget.retune(tuning.budget_window);
     }
 
     /// The status.
     pub fn status(&self) -> &Status {
         &self.status
+    }
+
+    /// How long ago the status got its name, unless it has never changed.
+    pub fn since(&self, now: Moment) -> Option<Duration> {
+        self.since.map(|since| Duration::from_millis(signed(now).saturating_sub(since).unsigned_abs()))
+    }
+
+    /// What made it errored or suspended, in the provider's words.
+    pub fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
     }
 
     /// The cooldowns.
@@ -112,141 +166,329 @@ impl Standing {
     }
 
     /// Budget units spent within the window.
-    pub fn budget_used(&self, now: Moment) -> usize {
-        self.budget.used(now)
+    pub fn budget_used(&self, now: Moment) -> u32 {
+        self.budget.used(signed(now))
     }
 
-    /// How many errored times in a row lie behind it.
+    /// How many errored times in a row; 0 when it is not errored.
     pub fn episode(&self) -> u32 {
-        self.episode
+        match self.status {
+            Status::Errored { episode, .. } => episode,
+            Status::Active | Status::Suspended { .. } | Status::Disabled => 0,
+        }
     }
 
     /// Health samples of the last minutes.
     pub fn recent_samples(&self, now: Moment) -> usize {
-        self.samples.iter().filter(|&&then| now.since(then) < SAMPLE_LIFE).count()
+        self.samples.iter().filter(|&&until| until > now).count()
     }
 
-    /// The single try of an errored account begins.
-    pub fn begin_trial(&mut self) {
-        self.trial = true;
+    /// When the number of recent samples next changes.
+    pub(super) fn sample_ends(&self, now: Moment) -> Option<Moment> {
+        self.samples.iter().copied().filter(|&until| until > now).min()
     }
 
     /// A try is under way.
     pub fn in_trial(&self) -> bool {
-        self.trial
+        self.trial.is_some()
     }
 
-    /// An attempt ended with a fault. This is the only place where a fault changes a standing.
-    pub fn judge(&mut self, now: Moment, fault: &Fault, attempt: Attempt<'_>) {
+    /// The single try of an errored account begins.
+    pub(super) fn begin_trial(&mut self, attempt: u64) {
+        self.trial = Some(attempt);
+    }
+
+    /// The one transition function: total, and the only place that writes a status. False when nothing changes.
+    fn transition(&mut self, now: Moment, change: Change) -> bool {
+        let next = match (&self.status, change) {
+            (_, Change::Restore(status)) => status,
+            (Status::Active, Change::Episode { length }) => Status::Errored { episode: 1, retry_at: now.after(length) },
+            (Status::Errored { episode, .. }, Change::Episode { length }) => {
+                Status::Errored { episode: episode.saturating_add(1), retry_at: now.after(length) }
+            }
+            (Status::Errored { episode, .. }, Change::TryFreed { again }) => {
+                Status::Errored { episode: *episode, retry_at: again }
+            }
+            (Status::Errored { episode, retry_at }, Change::NewSecret) => {
+                Status::Errored { episode: *episode, retry_at: now.min(*retry_at) }
+            }
+            (Status::Errored { episode, .. }, Change::TakeBack { again }) if *episode > 1 => {
+                Status::Errored { episode: episode - 1, retry_at: again }
+            }
+            (Status::Errored { .. }, Change::TakeBack { .. } | Change::TryPassed) => Status::Active,
+            (Status::Active | Status::Errored { .. }, Change::Suspend { reason }) => Status::Suspended { reason },
+            (Status::Errored { .. } | Status::Suspended { .. } | Status::Disabled, Change::Enable) => Status::Active,
+            (_, Change::Disable) => Status::Disabled,
+            (
+                Status::Active,
+                Change::TryFreed { .. }
+                | Change::TryPassed
+                | Change::Enable
+                | Change::NewSecret
+                | Change::TakeBack { .. },
+            )
+            | (
+                Status::Suspended { .. } | Status::Disabled,
+                Change::Episode { .. }
+                | Change::TryFreed { .. }
+                | Change::TryPassed
+                | Change::Suspend { .. }
+                | Change::NewSecret
+                | Change::TakeBack { .. },
+            ) => return false,
+        };
+        let changed = self.status != next;
+        if self.status.name() != next.name() {
+            self.since = Some(signed(now));
+            if matches!(next, Status::Active | Status::Disabled) {
+                self.reason = None;
+            }
+        }
+        self.status = next;
+        changed
+    }
+
+    /// An attempt ended with a fault. This is the only place where a fault changes a standing. `last_one` says whether
+    /// some model would be left without an active account if this one were out.
+    pub(super) fn judge(
+        &mut self,
+        now: Moment,
+        tuning: &Tuning,
+        fault: &Fault,
+        attempt: Attempt<'_>,
+        bearing: Bearing,
+        last_one: bool,
+    ) -> Outcome {
+        let mut outcome = Outcome::default();
+        let is_try = self.ends_try(attempt.id);
+        let recorded = |mut outcome: Outcome, why| {
+            outcome.applied.push(Applied::Recorded(why));
+            outcome
+        };
+        let errored = match self.status {
+            Status::Active => false,
+            Status::Errored { .. } if is_try => true,
+            Status::Errored { .. } => return recorded(outcome, "the account is errored, and this was not its try"),
+            Status::Suspended { .. } => return recorded(outcome, "the account is suspended"),
+            Status::Disabled => return recorded(outcome, "the account is disabled"),
+        };
         let verdict = verdict(fault);
-        let out = matches!(self.status, Status::Suspended { .. } | Status::Disabled);
-        let errored = matches!(self.status, Status::Errored { .. });
-        if attempt.trial {
-            self.trial = false;
+        let mut charge = verdict.charge;
+        let judged = bearing == Bearing::Full;
+        if judged && attempt.current_secret {
+            let shells = self.shells.note(fault);
+            outcome.shell_charge = charge.is_none() && shells.is_some();
+            charge = charge.or(shells);
         }
-        if out || (errored && !attempt.trial) {
-            return;
+        let mut flipped = false;
+        match charge {
+            None => {}
+            Some(_) if !judged => outcome.applied.push(Applied::Recorded("the client had left")),
+            Some(_) if !attempt.current_secret => {
+                outcome.applied.push(Applied::Recorded("an older secret was refused"));
+            }
+            Some(charge) => {
+                if verdict.effect == Effect::Suspend {
+                    if self.is_named_again(now, tuning) {
+                        self.suspend(now, fault);
+                        outcome.applied.push(Applied::Suspended);
+                        return outcome;
+                    }
+                    self.suspension_named = Some(signed(now));
+                }
+                let used = self.budget.charge(signed(now), attempt.id, charge);
+                if !errored {
+                    outcome.applied.push(Applied::Budget { used, of: tuning.budget });
+                }
+                if errored || used >= tuning.budget {
+                    outcome.applied.push(self.flip(now, tuning, attempt.id, fault, last_one));
+                    flipped = true;
+                }
+            }
         }
-        if let Some(charge) = verdict.charge {
-            let named_again = verdict.effect == Effect::Suspend
-                && self.suspension_named.is_some_and(|then| now.since(then) < SUSPENSION_WINDOW);
-            if named_again {
-                self.status = Status::Suspended { reason: fault.evidence.detail.clone() };
-                return;
-            }
-            if verdict.effect == Effect::Suspend {
-                self.suspension_named = Some(now);
-            }
-            let used_up = self.budget.charge(now, charge);
-            if used_up || errored {
-                self.flip(now, attempt.last_one);
-            }
-            return;
+        if errored && !flipped {
+            self.transition(now, Change::TryFreed { again: now.after(tuning.try_again) });
         }
-        if errored {
-            // The try was freed by something that is not the account's: it may be taken again soon.
-            self.status = Status::Errored { episode: self.episode, retry_at: now.after(TRY_AGAIN) };
-        }
-        match verdict.effect {
-            Effect::None | Effect::Misconfigured | Effect::Budget | Effect::Suspend => {}
-            Effect::QuotaCooldown(default) => {
-                self.cooldowns.cool(now, Scope::Quota, fault.declared_wait.unwrap_or(default), fault.kind);
+        self.cool(now, tuning, fault, verdict.effect, attempt.model, judged, &mut outcome.applied);
+        outcome
+    }
+
+    fn is_named_again(&self, now: Moment, tuning: &Tuning) -> bool {
+        self.suspension_named.is_some_and(|at| within(signed(now), at, tuning.budget_window))
+    }
+
+    fn suspend(&mut self, now: Moment, fault: &Fault) {
+        let reason = fault.to_string();
+        self.reason = Some(reason.clone());
+        self.opening = None;
+        self.trial = None;
+        self.transition(now, Change::Suspend { reason });
+    }
+
+    fn flip(&mut self, now: Moment, tuning: &Tuning, charge: u64, fault: &Fault, last_one: bool) -> Applied {
+        let steps = self.episode().min(32) as i32;
+        let longest = if last_one { tuning.last_account_retry } else { tuning.longest_episode };
+        let length = tuning.episode.mul_f64(1.5f64.powi(steps)).min(tuning.longest_episode).min(longest);
+        let others = self.budget.clear().into_iter().filter(|mark| mark.id != charge).collect();
+        self.opening = Some(Opening { charge, others });
+        self.reason = Some(fault.to_string());
+        self.trial = None;
+        self.transition(now, Change::Episode { length });
+        Applied::Errored { episode: self.episode(), retry_at: now.after(length) }
+    }
+
+    /// The part of a fault's effect that is not the status: cooldowns and samples.
+    fn cool(
+        &mut self,
+        now: Moment,
+        tuning: &Tuning,
+        fault: &Fault,
+        effect: Effect,
+        model: &str,
+        judged: bool,
+        applied: &mut Vec<Applied>,
+    ) {
+        let mut ends: BTreeMap<Scope, Duration> = BTreeMap::new();
+        let mut cool = |scope: Scope, wait: Duration| {
+            let entry = ends.entry(scope).or_insert(wait);
+            *entry = wait.max(*entry);
+        };
+        let this_model = || Scope::Model(model.to_owned());
+        let scope_of = |scope: LimitScope| match scope {
+            LimitScope::Account => Scope::Account,
+            LimitScope::Requests => Scope::Rate,
+            LimitScope::Quota => Scope::Quota,
+            LimitScope::Model => this_model(),
+        };
+        let windows = || fault.declared.windows.iter();
+        let mut sample = false;
+        match effect {
+            Effect::None | Effect::Budget | Effect::Suspend => {}
+            Effect::Misconfigured => applied.push(Applied::Misconfigured),
+            Effect::QuotaCooldown => {
+                windows().for_each(|window| cool(scope_of(window.scope), window.wait));
+                let own_window = windows().any(|window| window.scope == LimitScope::Quota);
+                match fault.declared.wait {
+                    Some(wait) => cool(Scope::Quota, wait),
+                    None if own_window => {}
+                    None => cool(Scope::Quota, tuning.quota_cooldown),
+                }
             }
-            Effect::RateCooldown(default) => {
-                self.cooldowns.cool(now, Scope::Account, fault.declared_wait.unwrap_or(default), fault.kind);
+            Effect::RateCooldown => {
+                windows().for_each(|window| cool(scope_of(window.scope), window.wait));
+                let scope = if fault.declared.names_model { this_model() } else { Scope::Account };
+                match fault.declared.wait {
+                    Some(wait) => cool(scope, wait),
+                    None if fault.declared.windows.is_empty() => cool(scope, tuning.rate_cooldown),
+                    None => {}
+                }
             }
-            Effect::ModelBlocked(wait) => {
-                self.cooldowns.cool(now, Scope::Model(attempt.model.to_owned()), wait, fault.kind);
-            }
+            Effect::ModelBlocked => cool(this_model(), tuning.model_blocked),
             Effect::ModelOverload => {
-                let wait = self.overload_wait(attempt.model, fault.declared_wait);
-                self.cooldowns.cool(now, Scope::Model(attempt.model.to_owned()), wait, fault.kind);
-                self.sample(now);
+                let stated = windows().filter(|window| window.scope == LimitScope::Model).map(|window| window.wait);
+                let stated = fault.declared.wait.into_iter().chain(stated).max();
+                let in_a_row = self.overloaded(model);
+                let growing = tuning.overload_cooldown.saturating_mul(1 << in_a_row.min(16));
+                cool(this_model(), stated.unwrap_or(growing.min(tuning.longest_overload)));
+                sample = true;
             }
-            Effect::HealthSample => self.sample(now),
+            Effect::HealthSample => sample = true,
+        }
+        for (scope, wait) in ends {
+            let until = self.cooldowns.cool(now, scope.clone(), wait, tuning.longest_cooldown, fault.kind);
+            applied.push(Applied::Cooled { scope, until });
+        }
+        if sample && judged {
+            self.samples.retain(|&until| until > now);
+            if self.samples.len() < SAMPLES {
+                self.samples.push(now.after(tuning.sample_life));
+            }
+            applied.push(Applied::Sample);
         }
     }
 
-    fn overload_wait(&mut self, model: &str, declared: Option<Duration>) -> Duration {
-        if self.overloads.len() >= super::cooldown::MODELS {
-            self.overloads.clear();
+    /// Counts an overload of the model; gives how many came before it in a row.
+    fn overloaded(&mut self, model: &str) -> u32 {
+        if self.overloads.len() >= OVERLOADED && !self.overloads.contains_key(model) {
+            self.overloads.pop_first();
         }
         let in_a_row = self.overloads.entry(model.to_owned()).or_insert(0);
-        *in_a_row += 1;
-        declared.unwrap_or_else(|| Duration::from_secs(2 << (*in_a_row - 1).min(5)).min(Duration::from_secs(60)))
+        let before = *in_a_row;
+        *in_a_row = in_a_row.saturating_add(1);
+        before
     }
 
-    fn sample(&mut self, now: Moment) {
-        self.samples.retain(|&then| now.since(then) < SAMPLE_LIFE);
-        if self.samples.len() < SAMPLES {
-            self.samples.push(now);
-        }
-    }
-
-    fn flip(&mut self, now: Moment, last_one: bool) {
-        self.episode = self.episode.saturating_add(1);
-        let length = EPISODE.mul_f64(1.5f64.powi(self.episode.min(10) as i32 - 1)).min(LONGEST_EPISODE);
-        let length = if last_one { length.min(LAST_ONE_EPISODE) } else { length };
-        self.budget.clear();
-        self.status = Status::Errored { episode: self.episode, retry_at: now.after(length) };
-    }
-
-    /// The upstream completed a turn on the account. A success of an attempt that is not the try revives nothing.
-    pub fn succeed(&mut self, attempt: Attempt<'_>) {
-        self.overloads.remove(attempt.model);
-        if attempt.trial {
-            self.trial = false;
-        }
+    /// The upstream completed a turn on the account. A success of an attempt that is not the try revives nothing. True
+    /// when something that outlives the process has changed.
+    pub(super) fn succeed(&mut self, now: Moment, attempt: Attempt<'_>) -> bool {
+        let is_try = self.ends_try(attempt.id);
         match self.status {
-            Status::Active => self.budget.clear(),
-            Status::Errored { .. } if attempt.trial => {
-                self.budget.clear();
-                self.episode = 0;
-                self.status = Status::Active;
-            }
-            Status::Errored { .. } | Status::Suspended { .. } | Status::Disabled => {}
+            Status::Errored { .. } if !is_try => return false,
+            Status::Suspended { .. } | Status::Disabled => return false,
+            Status::Active | Status::Errored { .. } => {}
         }
+        self.overloads.remove(attempt.model);
+        if !attempt.current_secret {
+            return false;
+        }
+        self.shells.clear();
+        self.opening = None;
+        let spent = !self.budget.clear().is_empty();
+        self.transition(now, Change::TryPassed) || spent
     }
 
-    /// An attempt ended without a judgement: it was never sent, or the client left.
-    pub fn release_trial(&mut self, now: Moment, trial: bool) {
-        if trial {
-            self.trial = false;
-            if let Status::Errored { episode, .. } = self.status {
-                self.status = Status::Errored { episode, retry_at: now.after(TRY_AGAIN) };
-            }
-        }
+    /// An attempt ended without a judgement: it was never sent, or nothing can be said of it. True when it was the try.
+    pub(super) fn end_unjudged(&mut self, now: Moment, tuning: &Tuning, attempt: u64) -> bool {
+        self.ends_try(attempt) && self.transition(now, Change::TryFreed { again: now.after(tuning.try_again) })
     }
 
-    /// The operator takes the account out, or brings it back with a clean sheet.
-    pub fn set_enabled(&mut self, enabled: bool) {
-        match (enabled, &self.status) {
-            (false, _) => self.status = Status::Disabled,
-            (true, Status::Active) => {}
-            (true, Status::Errored { .. } | Status::Suspended { .. } | Status::Disabled) => {
-                self.status = Status::Active;
-                self.budget.clear();
-                self.episode = 0;
+    fn ends_try(&mut self, attempt: u64) -> bool {
+        let is_try = self.trial == Some(attempt);
+        if is_try {
+            self.trial = None;
+        }
+        is_try
+    }
+
+    /// The operator takes the account out, or brings it back with a clean sheet; cooldowns stay, they are facts.
+    pub(super) fn set_enabled(&mut self, now: Moment, enabled: bool) -> bool {
+        let changed = self.transition(now, if enabled { Change::Enable } else { Change::Disable });
+        if changed {
+            self.budget.clear();
+            self.shells.clear();
+            self.opening = None;
+            self.suspension_named = None;
+            self.trial = None;
+        }
+        changed
+    }
+
+    /// The account has another secret of the same principal: errored, it may be tried at once. What the budget holds
+    /// stays, or a credential that is renewed each time it is refused would never be out.
+    pub(super) fn new_secret(&mut self, now: Moment) -> bool {
+        self.trial = None;
+        self.transition(now, Change::NewSecret)
+    }
+
+    /// The account is taken away; a try of it is nobody's any more.
+    pub(super) fn abandon_try(&mut self) {
+        self.trial = None;
+    }
+
+    /// Takes a charge back, and the episode that it alone opened. False when neither is there any more.
+    pub(super) fn take_back(&mut self, now: Moment, tuning: &Tuning, charge: u64) -> bool {
+        match self.opening.take() {
+            Some(opening) if opening.charge == charge => {
+                let undone = self.transition(now, Change::TakeBack { again: now.after(tuning.try_again) });
+                if undone {
+                    self.trial = None;
+                    self.budget.put_back(signed(now), opening.others);
+                }
+                undone
+            }
+            other => {
+                self.opening = other;
+                self.budget.take_back(charge)
             }
         }
     }
@@ -261,117 +503,6 @@ impl Standing {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use turnkeep_base::{Evidence, Phase};
-
-    const PLAIN: Attempt<'static> = Attempt { model: "m", trial: false, last_one: false };
-
-    fn fault(kind: FaultKind) -> Fault {
-        Fault::new(kind, Phase::Answered, Evidence::default())
-    }
-
-    #[test]
-    fn three_of_any_fault_but_the_credential_ones_leave_an_account_active_with_an_empty_budget() {
-        for &kind in FaultKind::ALL {
-            let mut standing = Standing::default();
-            for n in 0..4 {
-                standing.judge(Moment(n), &fault(kind), PLAIN);
-            }
-            let evicts = matches!(kind, FaultKind::CredentialRejected | FaultKind::AccountSuspended);
-            assert_eq!(standing.status() != &Status::Active, evicts, "{kind}");
-            if !evicts {
-                assert_eq!(standing.budget_used(Moment(9)), 0, "{kind}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_third_refusal_within_half_an_hour_flips_and_a_success_between_ends_the_chain() {
-        let mut standing = Standing::default();
-        let refused = fault(FaultKind::CredentialRejected);
-        standing.judge(Moment(0), &refused, PLAIN);
-        standing.judge(Moment(1), &refused, PLAIN);
-        standing.succeed(PLAIN);
-        standing.judge(Moment(2), &refused, PLAIN);
-        standing.judge(Moment(3), &refused, PLAIN);
-        assert_eq!(standing.status(), &Status::Active);
-        standing.judge(Moment(4), &refused, PLAIN);
-        assert_eq!(standing.status(), &Status::Errored { episode: 1, retry_at: Moment(4).after(EPISODE) });
-    }
-
-    #[test]
-    fn refusals_half_an_hour_apart_do_not_add_up() {
-        let mut standing = Standing::default();
-        for n in 0..9 {
-            standing.judge(Moment(n * 16 * 60_000), &fault(FaultKind::CredentialRejected), PLAIN);
-        }
-        assert_eq!(standing.status(), &Status::Active);
-    }
-
-    #[test]
-    fn the_failed_try_opens_a_longer_episode_and_the_successful_one_ends_them() {
-        let mut standing = Standing::default();
-        let refused = fault(FaultKind::CredentialRejected);
-        for _ in 0..3 {
-            standing.judge(Moment(0), &refused, PLAIN);
-        }
-        let trial = Attempt { trial: true, ..PLAIN };
-        standing.begin_trial();
-        standing.judge(Moment(10), &refused, trial);
-        assert_eq!(standing.status(), &Status::Errored { episode: 2, retry_at: Moment(10).after(EPISODE * 3 / 2) });
-        standing.succeed(PLAIN);
-        assert_eq!(standing.status().name(), "errored", "a late success of an older attempt revives nothing");
-        standing.begin_trial();
-        standing.succeed(trial);
-        assert_eq!((standing.status(), standing.episode(), standing.in_trial()), (&Status::Active, 0, false));
-    }
-
-    #[test]
-    fn a_try_that_meets_a_network_fault_is_freed_after_five_seconds_without_a_longer_episode() {
-        let mut standing = Standing::default();
-        for _ in 0..3 {
-            standing.judge(Moment(0), &fault(FaultKind::CredentialRejected), PLAIN);
-        }
-        standing.begin_trial();
-        standing.judge(Moment(10), &fault(FaultKind::TlsFailure), Attempt { trial: true, ..PLAIN });
-        assert_eq!(standing.status(), &Status::Errored { episode: 1, retry_at: Moment(5010) });
-        assert!(!standing.in_trial());
-    }
-
-    #[test]
-    fn the_last_active_account_of_an_upstream_is_tried_again_within_a_minute() {
-        let mut standing = Standing::default();
-        let last = Attempt { last_one: true, ..PLAIN };
-        for _ in 0..3 {
-            standing.judge(Moment(0), &fault(FaultKind::CredentialRejected), last);
-        }
-        assert_eq!(standing.status(), &Status::Errored { episode: 1, retry_at: Moment(60_000) });
-    }
-
-    #[test]
-    fn overloads_in_a_row_cool_the_model_for_longer_and_longer_up_to_a_minute() {
-        let mut standing = Standing::default();
-        let mut ends = Vec::new();
-        for _ in 0..7 {
-            standing.judge(Moment(0), &fault(FaultKind::ModelOverloaded), PLAIN);
-            ends.push(standing.cooldowns().until(Moment(0), "m").map_or(0, |end| end.0 / 1000));
-        }
-        assert_eq!(ends, [2, 4, 8, 16, 32, 60, 60]);
-        assert_eq!(standing.cooldowns().until(Moment(0), "other"), None);
-    }
-
-    #[test]
-    fn suspension_takes_the_provider_naming_it_twice_and_only_the_operator_ends_it() {
-        let mut standing = Standing::default();
-        standing.judge(Moment(0), &fault(FaultKind::AccountSuspended), PLAIN);
-        assert_eq!(standing.status(), &Status::Active);
-        standing.judge(Moment(1), &fault(FaultKind::AccountSuspended), PLAIN);
-        assert_eq!(standing.status().name(), "suspended");
-        standing.succeed(PLAIN);
-        assert_eq!(standing.status().name(), "suspended");
-        standing.set_enabled(true);
-        assert_eq!(standing.status(), &Status::Active);
-    }
+fn signed(moment: Moment) -> i64 {
+    i64::try_from(moment.0).unwrap_or(i64::MAX)
 }
