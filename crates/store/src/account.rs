@@ -38,6 +38,11 @@ impl FromStr for SecretRef {
         if let Some(path) = text.strip_prefix("file:") {
             return Ok(SecretRef::File(path.into())).and_then(checked);
         }
+        if text.starts_with("command:") {
+            let words = "a secret that a command prints belongs to an account in the configuration; \
+                         the store keeps env:NAME or file:PATH";
+            return Err(RecordError::Invalid(words.into()));
+        }
         Err(RecordError::Invalid("a secret is given as env:NAME or file:PATH".into()))
     }
 }
@@ -79,10 +84,31 @@ pub struct NewAccount {
     pub id: AccountId,
     /// Its secret.
     pub secret: SecretInput,
-    /// The models it serves, as patterns.
+    /// The models it serves, as patterns; none means all.
     pub models: Vec<String>,
     /// Turns at once.
     pub max_in_flight: Option<u32>,
+    /// What it shares a provider-side limit with; a name as the account's own.
+    pub limit_group: Option<String>,
+    /// At least 1, as the next one.
+    pub requests_per_minute: Option<u32>,
+    /// Tokens in and out.
+    pub tokens_per_minute: Option<u32>,
+}
+
+impl NewAccount {
+    /// An account for every model, without a limit of its own.
+    pub fn new(id: AccountId, secret: SecretInput) -> Self {
+        NewAccount {
+            id,
+            secret,
+            models: Vec::new(),
+            max_in_flight: None,
+            limit_group: None,
+            requests_per_minute: None,
+            tokens_per_minute: None,
+        }
+    }
 }
 
 /// How an account's secret is kept.
@@ -101,10 +127,16 @@ pub struct AccountRecord {
     pub id: AccountId,
     /// How its secret is kept.
     pub secret: SecretKind,
-    /// The models it serves, as patterns.
+    /// The models it serves, as patterns; none means all.
     pub models: Vec<String>,
     /// Turns at once.
     pub max_in_flight: Option<u32>,
+    /// What it shares a provider-side limit with.
+    pub limit_group: Option<String>,
+    /// At least 1.
+    pub requests_per_minute: Option<u32>,
+    /// At least 1; tokens in and out.
+    pub tokens_per_minute: Option<u32>,
     /// Whether it may serve.
     pub enabled: bool,
     /// Unix milliseconds.
@@ -146,12 +178,23 @@ pub(crate) fn admit(
 ) -> Result<(AccountRecord, StoredSecret), RecordError> {
     check_name("upstream", &new.id.upstream)?;
     check_name("account", &new.id.account)?;
+    if let Some(group) = &new.limit_group {
+        check_name("limit group", group)?;
+    }
+    if [new.requests_per_minute, new.tokens_per_minute].contains(&Some(0)) {
+        return Err(RecordError::Invalid(
+            "an account's limit per minute is at least 1; disable it to have none".into(),
+        ));
+    }
     let secret = keep(key, &new.id, new.secret)?;
     let record = AccountRecord {
         id: new.id,
         secret: secret.kind(),
         models: new.models,
         max_in_flight: new.max_in_flight,
+        limit_group: new.limit_group,
+        requests_per_minute: new.requests_per_minute,
+        tokens_per_minute: new.tokens_per_minute,
         enabled: true,
         created_ms: now_ms,
         generation: 1,
@@ -198,6 +241,12 @@ mod tests {
         for text in ["env:OPENAI_API_KEY", "file:/run/secrets/a b"] {
             assert_eq!(text.parse::<SecretRef>().unwrap().to_string(), text);
         }
+    }
+
+    #[test]
+    fn a_command_is_sent_to_the_configuration_and_not_repeated() {
+        let error = "command:vault read key".parse::<SecretRef>().unwrap_err().to_string();
+        assert!(error.contains("configuration") && !error.contains("vault"), "{error}");
     }
 
     #[test]

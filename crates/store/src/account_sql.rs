@@ -10,8 +10,8 @@ use std::sync::Arc;
 use turnkeep_base::AccountId;
 use turnkeep_engine::ports::StoreError;
 
-const COLUMNS: &str =
-    "upstream, account, secret_ref, secret_sealed, models, max_in_flight, enabled, created_ms, generation";
+const COLUMNS: &str = "upstream, account, secret_ref, secret_sealed, models, max_in_flight, enabled, created_ms, generation, \
+                       limit_group, requests_per_minute, tokens_per_minute";
 
 pub(crate) fn insert(conn: &Connection, record: &AccountRecord, secret: &StoredSecret) -> Result<(), RecordError> {
     if get(conn, &record.id)?.is_some() {
@@ -26,7 +26,7 @@ pub(crate) fn put(conn: &Connection, record: &AccountRecord, secret: &StoredSecr
         StoredSecret::Reference(reference) => (Some(reference.to_string()), None),
         StoredSecret::Sealed(sealed) => (None, Some(sealed)),
     };
-    let sql = format!("INSERT OR REPLACE INTO accounts ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
+    let sql = format!("INSERT OR REPLACE INTO accounts ({COLUMNS}) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)");
     conn.prepare_cached(&sql)?.execute(params![
         &*record.id.upstream,
         &*record.id.account,
@@ -37,9 +37,21 @@ pub(crate) fn put(conn: &Connection, record: &AccountRecord, secret: &StoredSecr
         record.enabled,
         signed(record.created_ms),
         signed(record.generation),
+        record.limit_group,
+        record.requests_per_minute,
+        record.tokens_per_minute,
     ])?;
     raise_revision(conn)?;
     Ok(())
+}
+
+/// Takes the record out, and answers what it was.
+pub(crate) fn remove(conn: &Connection, id: &AccountId) -> Result<AccountRecord, RecordError> {
+    let (record, _) = expect(conn, id)?;
+    conn.prepare_cached("DELETE FROM accounts WHERE upstream = ?1 AND account = ?2")?
+        .execute([&*id.upstream, &*id.account])?;
+    raise_revision(conn)?;
+    Ok(record)
 }
 
 pub(crate) fn get(conn: &Connection, id: &AccountId) -> Result<Option<(AccountRecord, StoredSecret)>, RecordError> {
@@ -79,6 +91,9 @@ fn record(row: &Row<'_>) -> Result<(AccountRecord, StoredSecret), RecordError> {
         enabled: row.get("enabled")?,
         created_ms: unsigned(row.get("created_ms")?),
         generation: unsigned(row.get("generation")?),
+        limit_group: row.get("limit_group")?,
+        requests_per_minute: row.get("requests_per_minute")?,
+        tokens_per_minute: row.get("tokens_per_minute")?,
     };
     Ok((record, secret))
 }

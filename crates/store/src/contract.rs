@@ -3,18 +3,24 @@
 use crate::account::{AccountRecord, NewAccount, OpenedSecret, SecretInput};
 use crate::error::RecordError;
 use crate::key::{KeyRecord, KeySnapshot, NewKey};
+use crate::prune::{Keep, Pruned};
 use crate::record::{AuditEntry, LedgerEntry, StandingRecord, UsageBy, UsageRow};
 use futures_util::future::BoxFuture;
 use std::time::Duration;
-use turnkeep_base::{AccountId, Secret};
-use turnkeep_engine::ports::{Ledger, StoreError};
+use turnkeep_base::{AccountId, Secret, TurnId};
+use turnkeep_engine::ports::{FaultLog, FaultRecord, Ledger, StoreError};
 
 /// A store. Every write answers when it is committed (and so survives the death of this process), except
 /// [`Ledger::close`], which answers when it is queued; [`Store::flush`] waits for those. Writes are applied in the
 /// order in which they were queued. Dropping a future gives the answer up, and may or may not undo the write, except
 /// for [`Ledger::open`]: an entry nobody waited for is taken back, for its attempt was not dispatched.
-pub trait Store: Ledger {
-    /// Waits until every write that was queued before is committed.
+///
+/// [`FaultLog::note`] never waits and promises least: a proof is written with the next transaction, one that could not
+/// be is tried again, and what finds no room is lost and counted. Its texts are cut to their bounds. Proofs are kept
+/// until they are too old ([`Store::prune`]) or too many: then the oldest give way.
+pub trait Store: Ledger + FaultLog {
+    /// Waits until every write that was queued before is committed, noted faults too. An error means the writes with
+    /// an answer or an end of their own; a fault that could not be written is not one.
     fn flush(&self) -> BoxFuture<'_, Result<(), StoreError>>;
     /// Whether the store can write now, found out by writing. The caller bounds the wait.
     fn health(&self) -> BoxFuture<'_, Result<(), StoreError>>;
@@ -30,6 +36,19 @@ pub trait Store: Ledger {
     /// Sums over the closed attempts that were opened at `since_ms` or later, in the order of the groups' names.
     /// An attempt more than a day younger than its turn may be missed at the edge.
     fn usage(&self, since_ms: u64, by: UsageBy) -> BoxFuture<'_, Result<Vec<UsageRow>, StoreError>>;
+
+    /// The turn's attempts, in their order.
+    fn attempts_of_turn(&self, turn: TurnId) -> BoxFuture<'_, Result<Vec<LedgerEntry>, StoreError>>;
+
+    /// The newest faults of this account, newest first, at most `limit`.
+    fn faults_of_account(&self, id: &AccountId, limit: usize) -> BoxFuture<'_, Result<Vec<FaultRecord>, StoreError>>;
+    /// The turn's faults, oldest first; at most 1 000.
+    fn faults_of_turn(&self, turn: TurnId) -> BoxFuture<'_, Result<Vec<FaultRecord>, StoreError>>;
+    /// Faults that were noted and never written, since start.
+    fn faults_lost(&self) -> u64;
+    /// Deletes what is older than it is kept, and answers how much that was. Long, and made to be: it goes in small
+    /// batches between the writes of turns. An error or a dropped future leaves the batches before it deleted.
+    fn prune(&self, keep: Keep) -> BoxFuture<'_, Result<Pruned, StoreError>>;
 
     /// Makes a key. The secret is in the answer and nowhere else.
     fn create_key(&self, new: NewKey) -> BoxFuture<'_, Result<(KeyRecord, Secret), RecordError>>;
@@ -54,6 +73,9 @@ pub trait Store: Ledger {
         id: AccountId,
         secret: SecretInput,
     ) -> BoxFuture<'_, Result<AccountRecord, RecordError>>;
+    /// Takes an account out of the store, its secret with it, and writes that to the audit log in the same commit, as
+    /// done by `actor`. Its ledger entries, faults and standing stay: an account's name means the same for ever.
+    fn remove_account(&self, id: AccountId, actor: String) -> BoxFuture<'_, Result<AccountRecord, RecordError>>;
     /// The account's secret: a reference for the caller to follow, or the text unsealed.
     fn open_secret(&self, id: AccountId) -> BoxFuture<'_, Result<OpenedSecret, RecordError>>;
     /// Rises with every change to a key or an account, other processes' changes too. Cheap; for polling.
@@ -72,6 +94,12 @@ pub trait Store: Ledger {
     fn put_meta(&self, name: String, value: Vec<u8>) -> BoxFuture<'_, Result<(), RecordError>>;
     /// A named value.
     fn get_meta(&self, name: String) -> BoxFuture<'_, Result<Option<Vec<u8>>, StoreError>>;
+}
+
+/// What the audit log says of an account's removal.
+pub(crate) fn removal(id: &AccountId, actor: String, at_ms: u64) -> AuditEntry {
+    let subject = format!("account {id}");
+    AuditEntry { at_ms, actor, action: "remove".into(), subject, detail: String::new() }
 }
 
 /// Refuses a name that the store keeps for itself.

@@ -9,6 +9,9 @@ use turnkeep_engine::ports::{AttemptClosed, AttemptOpened};
 /// A turn id's time is the turn's; its attempts are opened later, by far less than this.
 const TURN_LIFE_MS: u64 = 24 * 60 * 60 * 1000;
 
+const COLUMNS: &str = "attempt, caller, upstream, account, model, upstream_model, dialect, opened_ms, \
+                       estimated_input, outcome, exact, input, cache_read, cache_write, output, reasoning, closed_ms";
+
 /// The word for attempts that ended with their process or their client.
 pub(crate) const INTERRUPTED: &str = "interrupted";
 
@@ -73,13 +76,27 @@ pub(crate) fn open_count(conn: &Connection) -> rusqlite::Result<u64> {
 
 pub(crate) fn newest(conn: &Connection, limit: usize) -> rusqlite::Result<Vec<LedgerEntry>> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    conn.prepare_cached(&format!("SELECT {COLUMNS} FROM ledger ORDER BY attempt DESC LIMIT ?1"))?
+        .query_map([limit], entry)?
+        .collect()
+}
+
+/// The turn's attempts, in their order.
+pub(crate) fn of_turn(conn: &Connection, turn: TurnId) -> rusqlite::Result<Vec<LedgerEntry>> {
+    let bound = |number| key(AttemptId { turn, number });
+    conn.prepare_cached(&format!("SELECT {COLUMNS} FROM ledger WHERE attempt BETWEEN ?1 AND ?2 ORDER BY attempt"))?
+        .query_map(params![bound(u8::MIN), bound(u8::MAX)], entry)?
+        .collect()
+}
+
+/// Deletes at most `limit` closed entries of turns before that one; answers how many.
+pub(crate) fn prune(conn: &Connection, before: AttemptId, limit: usize) -> rusqlite::Result<usize> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     conn.prepare_cached(
-        "SELECT attempt, caller, upstream, account, model, upstream_model, dialect, opened_ms, estimated_input, \
-         outcome, exact, input, cache_read, cache_write, output, reasoning, closed_ms \
-         FROM ledger ORDER BY attempt DESC LIMIT ?1",
+        "DELETE FROM ledger WHERE attempt IN (SELECT attempt FROM ledger WHERE attempt < ?1 AND outcome IS NOT NULL \
+         ORDER BY attempt LIMIT ?2)",
     )?
-    .query_map([limit], entry)?
-    .collect()
+    .execute(params![key(before), limit])
 }
 
 fn entry(row: &Row<'_>) -> rusqlite::Result<LedgerEntry> {
@@ -145,13 +162,13 @@ fn usage_of(row: &Row<'_>) -> rusqlite::Result<Usage> {
 }
 
 /// The turn's bits, big-endian, so that keys sort as ids do; then the number.
-fn key(attempt: AttemptId) -> [u8; 17] {
+pub(crate) fn key(attempt: AttemptId) -> [u8; 17] {
     let mut key = [attempt.number; 17];
     key[..16].copy_from_slice(&attempt.turn.bits().to_be_bytes());
     key
 }
 
-fn attempt(key: [u8; 17]) -> AttemptId {
+pub(crate) fn attempt(key: [u8; 17]) -> AttemptId {
     let bits = key[..16].iter().fold(0, |bits, &byte| bits << 8 | u128::from(byte));
     AttemptId { turn: TurnId::from_bits(bits), number: key[16] }
 }

@@ -1,4 +1,4 @@
-//! What must outlive a turn: the usage ledger, callers' keys, accounts and their standing. One contract ([`Store`]) and
+//! What must outlive a turn: the usage ledger, the proofs of faults, callers' keys, accounts and their standing. One contract ([`Store`]) and
 //! two stores that keep it: [`SqliteStore`], one file, and [`MemoryStore`], for demonstrations and tests.
 //!
 //! The store writes down and reads back. It decides nothing: what an entry, a cooldown or a key's limit means is the
@@ -16,15 +16,21 @@ mod checkpoint;
 mod clock;
 mod contract;
 mod error;
+mod fault;
+mod fault_queue;
+mod fault_sql;
 mod file;
 mod key;
 mod key_sql;
 mod ledger_sql;
 mod memory;
+mod memory_faults;
 mod migrate;
+mod prune;
 mod record;
 mod seal;
 mod sqlite;
+mod sqlite_ports;
 mod standing_sql;
 mod url;
 mod writer;
@@ -37,11 +43,12 @@ pub use contract::Store;
 pub use error::{OpenError, RecordError};
 pub use key::{Budget, KeyHash, KeyLimits, KeyRecord, KeySnapshot, NewKey, Pepper, hash_key};
 pub use memory::MemoryStore;
+pub use prune::{Keep, Pruned};
 pub use record::{
     AuditEntry, CooldownRecord, CooldownScope, LedgerClose, LedgerEntry, StandingRecord, StandingStatus, UsageBy,
     UsageRow,
 };
 pub use seal::{MasterKey, MasterKeyError};
 pub use sqlite::{Role, SqliteStore, StoreOptions};
-pub use turnkeep_engine::ports::{Ledger, StoreError};
+pub use turnkeep_engine::ports::{FaultLog, FaultRecord, Ledger, StoreError};
 pub use url::{BadStoreUrl, StoreUrl};

@@ -1,10 +1,12 @@
 //! The store in memory: for the demonstration, for simulation and for tests. It keeps the same contract as the file,
-//! short of surviving the process, and is bounded: the oldest closed ledger entries and audit lines go.
+//! short of surviving the process, and is bounded: the oldest closed ledger entries, faults and audit lines go.
 
 use crate::account::{self, AccountRecord, NewAccount, OpenedSecret, SecretInput, StoredSecret};
-use crate::contract::{Store, own_name};
+use crate::contract::{Store, own_name, removal};
 use crate::error::RecordError;
 use crate::key::{self, KeyRecord, KeySnapshot, NewKey, Pepper, random_bytes};
+use crate::memory_faults::MemoryFaults;
+use crate::prune::{Keep, Pruned};
 use crate::record::{AuditEntry, CooldownRecord, LedgerClose, LedgerEntry, StandingRecord, UsageBy, UsageRow};
 use crate::seal::{MasterKey, SealKey};
 use futures_util::future::BoxFuture;
@@ -12,8 +14,8 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use turnkeep_base::{AccountId, AttemptId, Secret};
-use turnkeep_engine::ports::{AttemptClosed, AttemptOpened, Ledger, StoreError, WallClock};
+use turnkeep_base::{AccountId, AttemptId, Secret, TurnId};
+use turnkeep_engine::ports::{AttemptClosed, AttemptOpened, FaultLog, FaultRecord, Ledger, StoreError, WallClock};
 
 /// Ledger entries kept.
 const ENTRIES: usize = 100_000;
@@ -23,6 +25,7 @@ const AUDIT: usize = 10_000;
 /// The store in memory.
 pub struct MemoryStore {
     state: Mutex<State>,
+    faults: MemoryFaults,
     pepper: Pepper,
     seal: Option<SealKey>,
     clock: Arc<dyn WallClock>,
@@ -45,7 +48,13 @@ impl MemoryStore {
     pub fn new(clock: Arc<dyn WallClock>, master_key: Option<&MasterKey>) -> Result<Self, StoreError> {
         let salt = random_bytes()?;
         let seal = master_key.map(|master| SealKey::derive(master, &salt)).transpose()?;
-        Ok(MemoryStore { state: Mutex::default(), pepper: Pepper::random()?, seal, clock })
+        Ok(MemoryStore {
+            state: Mutex::default(),
+            faults: MemoryFaults::default(),
+            pepper: Pepper::random()?,
+            seal,
+            clock,
+        })
     }
 
     /// Does it when first polled, not before, as the file's store does.
@@ -79,6 +88,13 @@ impl State {
     fn put_key(&mut self, record: &KeyRecord) {
         self.keys.insert(record.name.clone(), record.clone());
         self.revision += 1;
+    }
+
+    fn audit(&mut self, entry: AuditEntry) {
+        if self.audit.len() == AUDIT {
+            self.audit.pop_front();
+        }
+        self.audit.push_back(entry);
     }
 
     fn account(&mut self, id: &AccountId) -> Result<&mut (AccountRecord, StoredSecret), RecordError> {
@@ -125,6 +141,12 @@ impl Ledger for MemoryStore {
     }
 }
 
+impl FaultLog for MemoryStore {
+    fn note(&self, record: FaultRecord) {
+        self.faults.note(record);
+    }
+}
+
 impl Store for MemoryStore {
     fn flush(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         self.with(move |_| Ok(()))
@@ -137,6 +159,7 @@ impl Store for MemoryStore {
     fn shutdown(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
             self.state.lock().shut = true;
+            self.faults.close();
             Ok(())
         })
     }
@@ -162,6 +185,35 @@ impl Store for MemoryStore {
                 }
             }
             Ok(rows.into_values().collect())
+        })
+    }
+
+    fn attempts_of_turn(&self, turn: TurnId) -> BoxFuture<'_, Result<Vec<LedgerEntry>, StoreError>> {
+        let bound = move |number| AttemptId { turn, number };
+        self.with(move |state| {
+            Ok(state.ledger.range(bound(u8::MIN)..=bound(u8::MAX)).map(|(_, e)| e.clone()).collect())
+        })
+    }
+
+    fn faults_of_account(&self, id: &AccountId, limit: usize) -> BoxFuture<'_, Result<Vec<FaultRecord>, StoreError>> {
+        let id = id.clone();
+        self.with(move |_| Ok(self.faults.of_account(&id, limit)))
+    }
+
+    fn faults_of_turn(&self, turn: TurnId) -> BoxFuture<'_, Result<Vec<FaultRecord>, StoreError>> {
+        self.with(move |_| Ok(self.faults.of_turn(turn)))
+    }
+
+    fn faults_lost(&self) -> u64 {
+        self.faults.lost()
+    }
+
+    fn prune(&self, keep: Keep) -> BoxFuture<'_, Result<Pruned, StoreError>> {
+        self.with(move |state| {
+            let (from, had) = (keep.ledger_from(), state.ledger.len());
+            state.ledger.retain(|attempt, entry| *attempt >= from || entry.closed.is_none());
+            let ledger = (had - state.ledger.len()) as u64;
+            Ok(Pruned { faults: self.faults.prune(keep.faults_from()) as u64, ledger })
         })
     }
 
@@ -243,6 +295,15 @@ impl Store for MemoryStore {
         })
     }
 
+    fn remove_account(&self, id: AccountId, actor: String) -> BoxFuture<'_, Result<AccountRecord, RecordError>> {
+        self.with(move |state| {
+            let record = state.account(&id)?.0.clone();
+            state.accounts.remove(&id);
+            state.audit(removal(&id, actor, self.clock.unix_ms()));
+            Ok(record)
+        })
+    }
+
     fn open_secret(&self, id: AccountId) -> BoxFuture<'_, Result<OpenedSecret, RecordError>> {
         self.with(move |state| {
             let kept = state.accounts.get(&id).ok_or_else(|| RecordError::Unknown(format!("account {id}")))?;
@@ -270,10 +331,7 @@ impl Store for MemoryStore {
 
     fn audit(&self, entry: AuditEntry) -> BoxFuture<'_, Result<(), StoreError>> {
         self.with(move |state| {
-            if state.audit.len() == AUDIT {
-                state.audit.pop_front();
-            }
-            state.audit.push_back(entry);
+            state.audit(entry);
             Ok(())
         })
     }

@@ -8,7 +8,8 @@ use std::path::Path;
 use turnkeep_engine::ports::StoreError;
 
 /// In order; the number is the place, from 1.
-const MIGRATIONS: &[&str] = &[include_str!("../../../migrations/0001_store.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("../../../migrations/0001_store.sql"), include_str!("../../../migrations/0002_faults.sql")];
 
 /// Marks a SQLite file as ours: the letters "TKP1".
 const APPLICATION_ID: i64 = 0x544b_5031;

@@ -2,14 +2,16 @@
 
 use crate::account::{self, AccountRecord, NewAccount, OpenedSecret, SecretInput};
 use crate::checkpoint::Checkpointer;
-use crate::contract::{Store, own_name};
+use crate::contract::{Store, own_name, removal};
 use crate::error::{OpenError, RecordError, plain};
+use crate::fault_queue::FaultQueue;
 use crate::key::{self, KeyRecord, KeySnapshot, NewKey, Pepper};
 use crate::migrate::{self, Own, store};
+use crate::prune::{self, Keep, Pruned};
 use crate::record::{AuditEntry, LedgerEntry, StandingRecord, UsageBy, UsageRow};
 use crate::seal::{MasterKey, SealKey};
 use crate::writer::{Command, QUEUE, Task, Writer};
-use crate::{account_sql, file, key_sql, ledger_sql, standing_sql};
+use crate::{account_sql, fault_sql, file, key_sql, ledger_sql, standing_sql};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags};
@@ -20,8 +22,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-use turnkeep_base::{AccountId, AttemptId, Secret};
-use turnkeep_engine::ports::{AttemptClosed, AttemptOpened, Ledger, StoreError, WallClock};
+use turnkeep_base::{AccountId, Secret, TurnId};
+use turnkeep_engine::ports::{FaultRecord, StoreError, WallClock};
 
 /// How long a write waits for another process, such as the command line, that holds the database.
 const BUSY: Duration = Duration::from_secs(5);
@@ -49,7 +51,8 @@ pub struct StoreOptions {
 /// The store in a SQLite file. Dropping it without [`Store::shutdown`] still writes what was queued, if the process
 /// lives long enough.
 pub struct SqliteStore {
-    queue: mpsc::Sender<Command>,
+    pub(crate) queue: mpsc::Sender<Command>,
+    pub(crate) faults: Arc<FaultQueue>,
     reader: Arc<Mutex<Option<Connection>>>,
     pepper: Pepper,
     seal: Option<SealKey>,
@@ -86,17 +89,20 @@ impl SqliteStore {
         let checkpointer = Checkpointer::start(second).map_err(thread)?;
         let (queue, commands) = mpsc::channel(QUEUE);
         let lost_closes = Arc::new(AtomicU64::new(0));
+        let faults = Arc::new(FaultQueue::default());
         let writer = Writer {
             conn,
             queue: commands,
             checkpointer,
             tidy: options.role == Role::Gateway,
             lost_closes: lost_closes.clone(),
+            faults: faults.clone(),
             kept: VecDeque::new(),
         };
         std::thread::Builder::new().name("store-writer".into()).spawn(move || writer.run()).map_err(thread)?;
         Ok(SqliteStore {
             queue,
+            faults,
             reader: Arc::new(Mutex::new(Some(reader))),
             pepper,
             seal,
@@ -112,7 +118,7 @@ impl SqliteStore {
         self.lost_closes.load(Ordering::Relaxed)
     }
 
-    async fn send(&self, command: Command) -> Result<(), StoreError> {
+    pub(crate) async fn send(&self, command: Command) -> Result<(), StoreError> {
         self.queue.send(command).await.map_err(|_| shut_down())
     }
 
@@ -143,7 +149,7 @@ impl SqliteStore {
     }
 }
 
-fn shut_down() -> StoreError {
+pub(crate) fn shut_down() -> StoreError {
     StoreError("the store is shut down".into())
 }
 
@@ -155,40 +161,6 @@ fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     conn.pragma_update(None, "trusted_schema", false)?;
     conn.set_prepared_statement_cache_capacity(64);
     Ok(conn)
-}
-
-/// Takes the entry back if the future that opened it is dropped before it had its answer.
-struct Unanswered<'a> {
-    queue: &'a mpsc::Sender<Command>,
-    attempt: Option<AttemptId>,
-}
-
-impl Drop for Unanswered<'_> {
-    fn drop(&mut self) {
-        if let Some(attempt) = self.attempt {
-            // With a full queue the writer still sees that nobody listens, unless it answered in this instant; then
-            // the entry is closed as interrupted at the next start.
-            let _ = self.queue.try_send(Command::Withdraw(attempt));
-        }
-    }
-}
-
-impl Ledger for SqliteStore {
-    fn open(&self, entry: AttemptOpened) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move {
-            let attempt = entry.attempt;
-            let (reply, answer) = oneshot::channel();
-            self.send(Command::Open(Box::new(entry), reply)).await?;
-            let mut unanswered = Unanswered { queue: &self.queue, attempt: Some(attempt) };
-            let result = answer.await.unwrap_or_else(|_| Err(shut_down()));
-            unanswered.attempt = None;
-            result
-        })
-    }
-
-    fn close(&self, entry: AttemptClosed) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.send(Command::Close(entry)))
-    }
 }
 
 impl Store for SqliteStore {
@@ -237,6 +209,30 @@ impl Store for SqliteStore {
     fn usage(&self, since_ms: u64, by: UsageBy) -> BoxFuture<'_, Result<Vec<UsageRow>, StoreError>> {
         let rows = self.read(move |conn| Ok(ledger_sql::usage(conn, since_ms, by)?));
         Box::pin(async move { Ok(rows.await?) })
+    }
+
+    fn attempts_of_turn(&self, turn: TurnId) -> BoxFuture<'_, Result<Vec<LedgerEntry>, StoreError>> {
+        let entries = self.read(move |conn| Ok(ledger_sql::of_turn(conn, turn)?));
+        Box::pin(async move { Ok(entries.await?) })
+    }
+
+    fn faults_of_account(&self, id: &AccountId, limit: usize) -> BoxFuture<'_, Result<Vec<FaultRecord>, StoreError>> {
+        let id = id.clone();
+        let faults = self.read(move |conn| fault_sql::of_account(conn, &id, limit));
+        Box::pin(async move { Ok(faults.await?) })
+    }
+
+    fn faults_of_turn(&self, turn: TurnId) -> BoxFuture<'_, Result<Vec<FaultRecord>, StoreError>> {
+        let faults = self.read(move |conn| fault_sql::of_turn(conn, turn));
+        Box::pin(async move { Ok(faults.await?) })
+    }
+
+    fn faults_lost(&self) -> u64 {
+        self.faults.lost()
+    }
+
+    fn prune(&self, keep: Keep) -> BoxFuture<'_, Result<Pruned, StoreError>> {
+        Box::pin(prune::sqlite(self, keep))
     }
 
     fn create_key(&self, new: NewKey) -> BoxFuture<'_, Result<(KeyRecord, Secret), RecordError>> {
@@ -323,6 +319,15 @@ impl Store for SqliteStore {
                 Ok(record)
             })
             .await
+        })
+    }
+
+    fn remove_account(&self, id: AccountId, actor: String) -> BoxFuture<'_, Result<AccountRecord, RecordError>> {
+        let line = removal(&id, actor, self.clock.unix_ms());
+        self.write(move |conn| {
+            let record = account_sql::remove(conn, &id)?;
+            standing_sql::audit(conn, &line)?;
+            Ok(record)
         })
     }
 

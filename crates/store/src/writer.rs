@@ -1,13 +1,15 @@
 //! The one thread that writes. It takes everything that waits right now into one transaction and never waits for more:
-//! under load the cost of a commit is shared, and a lone write is not delayed. Only the ends of attempts, which nobody
-//! waits for, may wait [`CLOSE_WAIT`] for a transaction of others to travel with.
+//! under load the cost of a commit is shared, and a lone write is not delayed. Only the ends of attempts and
+//! the proofs of faults, which nobody waits for, may wait [`CLOSE_WAIT`] for a transaction of others to travel with.
 //!
 //! A write that fails is answered in words and the thread goes on. The end of an attempt has nobody to be told, so one
-//! that could not be written is kept, in a bounded number, and tried again with the next transaction.
+//! that could not be written is kept, in a bounded number, and tried again with the next transaction, or alone after
+//! [`RETRY`]. Proofs are kept in the same way; they are written last, and their failure costs nothing else its commit.
 
 use crate::checkpoint::Checkpointer;
 use crate::error::{RecordError, plain};
-use crate::ledger_sql;
+use crate::fault_queue::FaultQueue;
+use crate::{fault_sql, ledger_sql};
 use rusqlite::Connection;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,7 +18,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use turnkeep_base::AttemptId;
-use turnkeep_engine::ports::{AttemptClosed, AttemptOpened, StoreError};
+use turnkeep_engine::ports::{AttemptClosed, AttemptOpened, FaultRecord, StoreError};
 
 /// Writes that may wait; whoever comes then waits for a place.
 pub(crate) const QUEUE: usize = 1024;
@@ -24,8 +26,11 @@ pub(crate) const QUEUE: usize = 1024;
 /// Ends of attempts kept for another try while the store cannot write. The oldest goes first.
 const KEPT_CLOSES: usize = 16 * 1024;
 
-/// How long the end of an attempt waits for another write to share a transaction with.
+/// How long an end or a proof waits for another write to share a transaction with.
 const CLOSE_WAIT: Duration = Duration::from_millis(5);
+
+/// How long what could not be written waits for another try, if nothing else is written in between.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// Commits between two checkpoints of the write-ahead log.
 const COMMITS_PER_CHECKPOINT: u32 = 256;
@@ -75,6 +80,8 @@ pub(crate) enum Command {
     Close(AttemptClosed),
     /// Takes an open entry back: nobody waited for it, so its attempt was not dispatched.
     Withdraw(AttemptId),
+    /// There are faults to be written.
+    Faults,
     Job(Box<dyn Job>),
     Stop(Reply),
 }
@@ -87,6 +94,7 @@ pub(crate) struct Writer {
     pub tidy: bool,
     pub lost_closes: Arc<AtomicU64>,
     pub kept: VecDeque<AttemptClosed>,
+    pub faults: Arc<FaultQueue>,
 }
 
 /// The ends of a transaction's writes, given out when it is over.
@@ -122,12 +130,13 @@ impl Writer {
                 due = due.or_else(|| Some(Instant::now() + CLOSE_WAIT));
                 continue;
             }
-            due = None;
             let (withdrawn, mut new_stops) = self.transaction(&mut batch);
             if !withdrawn.is_empty() {
                 batch.extend(withdrawn.into_iter().map(Command::Withdraw));
                 self.transaction(&mut batch);
             }
+            let left = !self.kept.is_empty() || !self.faults.is_empty();
+            due = left.then(|| Instant::now() + RETRY);
             commits += 1;
             if commits >= COMMITS_PER_CHECKPOINT && self.checkpointer.ask() {
                 commits = 0;
@@ -140,10 +149,10 @@ impl Writer {
         self.end(stops);
     }
 
-    /// Keeps a batch of nothing but ends for the next transaction. False when there is more in it, or too many wait.
+    /// Keeps a batch of nothing but ends and word of faults for the next transaction. False when there is more in it, or too many wait.
     fn put_off(&mut self, batch: &mut Vec<Command>) -> bool {
-        let only_ends = batch.iter().all(|command| matches!(command, Command::Close(_)));
-        if !only_ends || self.kept.len() + batch.len() > QUEUE {
+        let unhurried = batch.iter().all(|command| matches!(command, Command::Close(_) | Command::Faults));
+        if !unhurried || self.kept.len() + batch.len() > QUEUE {
             return false;
         }
         for command in batch.drain(..) {
@@ -159,7 +168,8 @@ impl Writer {
         let mut answers = Answers::default();
         // Ends that failed before come first: they are older.
         let mut closes = Vec::from(std::mem::take(&mut self.kept));
-        let result = self.write(batch, &mut closes, &mut answers);
+        let mut proofs = Vec::new();
+        let result = self.write(batch, &mut closes, &mut proofs, &mut answers);
         if let Err(error) = &result {
             if !self.conn.is_autocommit() {
                 // Nothing helps if this fails too; the next transaction will say so.
@@ -171,12 +181,13 @@ impl Writer {
                 match command {
                     Command::Open(entry, reply) => answers.opens.push((entry.attempt, reply)),
                     Command::Close(entry) => closes.push(entry),
-                    Command::Withdraw(_) => {}
+                    Command::Withdraw(_) | Command::Faults => {}
                     Command::Job(job) => answers.jobs.push(job),
                     Command::Stop(reply) => answers.stops.push(reply),
                 }
             }
             self.keep(closes);
+            self.faults.put_back(proofs.into());
         }
         let mut withdrawn = Vec::new();
         for (attempt, reply) in answers.opens {
@@ -194,6 +205,7 @@ impl Writer {
         &mut self,
         batch: &mut Vec<Command>,
         closes: &mut Vec<AttemptClosed>,
+        proofs: &mut Vec<FaultRecord>,
         answers: &mut Answers,
     ) -> Result<(), StoreError> {
         let conn = &self.conn;
@@ -224,6 +236,7 @@ impl Writer {
                     closes.push(entry);
                 }
                 Command::Withdraw(attempt) => failed = ledger_sql::withdraw(conn, attempt).map_err(words),
+                Command::Faults => {}
                 Command::Job(mut job) => {
                     failed = run_job(conn, job.as_mut());
                     answers.jobs.push(job);
@@ -236,7 +249,29 @@ impl Writer {
         }
         batch.extend(rest);
         failed?;
+        self.write_faults(proofs)?;
         execute(conn, "COMMIT").map_err(words)
+    }
+
+    /// Writes the faults that wait, moving them to `written`. Those that fail by themselves go back to wait, and the
+    /// transaction goes on; it is an error only if the whole transaction is lost.
+    fn write_faults(&self, written: &mut Vec<FaultRecord>) -> Result<(), StoreError> {
+        let mut waiting = self.faults.take();
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let result = fault_sql::put(&self.conn, &mut waiting, written, fault_sql::ROWS);
+        if !waiting.is_empty() {
+            self.faults.put_back(waiting);
+        }
+        match result {
+            Ok(()) => Ok(()),
+            Err(error) if self.conn.is_autocommit() => Err(plain(&error)),
+            Err(error) => {
+                tracing::warn!(%error, "the store could not write down every fault");
+                Ok(())
+            }
+        }
     }
 
     fn keep(&mut self, closes: Vec<AttemptClosed>) {
@@ -246,16 +281,21 @@ impl Writer {
         self.lost_closes.fetch_add(over as u64, Ordering::Relaxed);
     }
 
-    /// One more try for kept ends, then everything into the database file, and the log beside it goes.
+    /// One more try for what was kept, then everything into the database file, and the log beside it goes.
     fn end(mut self, stops: Vec<Reply>) {
         let mut result = Ok(());
-        if !self.kept.is_empty() {
+        self.faults.close();
+        if !self.kept.is_empty() || !self.faults.is_empty() {
             self.transaction(&mut Vec::new());
             let left = self.kept.len();
             if left > 0 {
                 self.lost_closes.fetch_add(left as u64, Ordering::Relaxed);
                 result = Err(StoreError(format!("{left} ledger entries could not be closed")));
             }
+        }
+        let unwritten = self.faults.give_up();
+        if unwritten > 0 {
+            tracing::warn!(unwritten, "faults were lost, as the store could not write them down");
         }
         self.checkpointer.stop();
         let checkpointed = match self.tidy {

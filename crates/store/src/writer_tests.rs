@@ -1,7 +1,8 @@
 //! The writer when the disk does not take it: failures in words, nothing half done, and life after.
 
 use crate::{
-    Ledger, NewKey, RecordError, Role, SqliteStore, StandingRecord, StandingStatus, Store, StoreOptions, SystemClock,
+    FaultLog, FaultRecord, Ledger, NewKey, RecordError, Role, SqliteStore, StandingRecord, StandingStatus, Store,
+    StoreOptions, SystemClock,
 };
 use futures_util::FutureExt;
 use std::path::Path;
@@ -182,4 +183,143 @@ async fn an_open_given_up_after_its_answer_was_sent_and_before_it_was_read_is_ta
     drop(open);
     store.flush().await.unwrap();
     assert_eq!(store.ledger_open_count().await, Ok(0));
+}
+
+fn noted(at_ms: u64) -> FaultRecord {
+    FaultRecord { account: Some(account("a")), ..crate::fault::tests::record(at_ms) }
+}
+
+async fn times(store: &SqliteStore) -> Vec<u64> {
+    let faults = store.faults_of_account(&account("a"), usize::MAX).await.unwrap();
+    faults.iter().rev().map(|fault| fault.at_ms).collect()
+}
+
+#[tokio::test]
+async fn faults_noted_while_the_writer_is_busy_travel_with_its_next_transaction_and_those_without_room_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    let (running, release) = hold(&store);
+    running.recv().unwrap();
+    let room = crate::fault_queue::WAITING as u64;
+    for at_ms in 0..room + 5 {
+        store.note(noted(at_ms));
+    }
+    assert_eq!(store.faults_lost(), 5);
+    release.send(()).unwrap();
+    store.flush().await.unwrap();
+    assert_eq!(times(&store).await, (0..room).collect::<Vec<_>>());
+    assert_eq!(store.faults_lost(), 5);
+}
+
+#[tokio::test]
+async fn a_fault_is_noted_though_the_writers_queue_is_full() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    let (running, release) = hold(&store);
+    running.recv().unwrap();
+    let mut waiting = Vec::new();
+    for turn in 0..crate::writer::QUEUE as u64 + 10 {
+        let mut open = store.open(opened(turn));
+        assert!(open.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        waiting.push(open);
+    }
+    store.note(noted(1));
+    release.send(()).unwrap();
+    for open in waiting {
+        open.await.unwrap();
+    }
+    store.flush().await.unwrap();
+    assert_eq!((times(&store).await, store.faults_lost()), (vec![1], 0));
+}
+
+#[tokio::test]
+async fn a_fault_that_cannot_be_written_costs_no_turn_its_entry_and_is_written_later_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    let outside = rusqlite::Connection::open(folder.path().join("t.db")).unwrap();
+    outside.execute_batch("ALTER TABLE faults RENAME TO hidden").unwrap();
+    store.note(noted(1));
+    store.note(noted(2));
+    store.open(opened(1)).await.unwrap();
+    assert_eq!(store.ledger_open_count().await, Ok(1));
+    outside.execute_batch("ALTER TABLE hidden RENAME TO faults").unwrap();
+    store.note(noted(3));
+    // Nothing else is asked of the writer: reading goes another way.
+    let begin = std::time::Instant::now();
+    while times(&store).await.len() < 3 {
+        assert!(begin.elapsed() < std::time::Duration::from_secs(30), "it is not tried again");
+    }
+    assert_eq!((times(&store).await, store.faults_lost()), (vec![1, 2, 3], 0));
+}
+
+#[tokio::test]
+async fn a_lone_fault_is_written_though_nothing_else_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    let begin = std::time::Instant::now();
+    for at_ms in 1..=2 {
+        store.note(noted(at_ms));
+        while times(&store).await.len() < usize::try_from(at_ms).unwrap() {
+            assert!(begin.elapsed() < std::time::Duration::from_secs(30), "nobody told the writer");
+        }
+    }
+}
+
+#[tokio::test]
+async fn faults_of_a_transaction_that_is_lost_are_written_once_by_a_later_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    let outside = rusqlite::Connection::open(folder.path().join("t.db")).unwrap();
+    // The commit itself fails: a promise that the end of the transaction finds broken.
+    outside
+        .execute_batch(
+            "CREATE TABLE parent (id INTEGER PRIMARY KEY) STRICT;
+             CREATE TABLE child (id INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED) STRICT;
+             CREATE TRIGGER no AFTER INSERT ON faults BEGIN INSERT INTO child VALUES (1); END",
+        )
+        .unwrap();
+    store.note(noted(1));
+    store.flush().await.unwrap_err();
+    assert!(times(&store).await.is_empty());
+    outside.execute_batch("DROP TRIGGER no").unwrap();
+    store.note(noted(2));
+    store.flush().await.unwrap();
+    assert_eq!((times(&store).await, store.faults_lost()), (vec![1, 2], 0));
+}
+
+#[tokio::test]
+async fn the_shutdown_writes_the_faults_that_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = store(folder.path());
+    first.note(noted(1));
+    first.shutdown().await.unwrap();
+    first.note(noted(2));
+    assert_eq!((first.faults_lost(), times(&store(folder.path())).await), (1, vec![1]));
+}
+
+#[tokio::test]
+async fn turns_are_written_between_the_batches_of_a_long_pruning() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(store(folder.path()));
+    for round in 0..5 {
+        for at_ms in 0..1_000 {
+            store.note(noted(round * 1_000 + at_ms));
+        }
+        store.flush().await.unwrap();
+    }
+    let keep = crate::Keep { turns_ms: 0, evidence_ms: 0, ledger_ms: 0, now_ms: 5_000 };
+    let mut pruning = store.prune(keep);
+    let mut left = Vec::new();
+    // The writer is held while the pruning asks for its next batch, so that a poll is one batch.
+    for turn in 0..3 {
+        let (running, release) = hold(&store);
+        running.recv().unwrap();
+        assert!(pruning.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        let open = store.open(opened(turn));
+        release.send(()).unwrap();
+        open.await.unwrap();
+        left.push(times(&store).await.len());
+    }
+    assert_eq!(left, [5_000 - 256, 5_000 - 512, 5_000 - 768]);
+    assert_eq!(pruning.await.unwrap().faults, 5_000);
 }

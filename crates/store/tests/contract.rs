@@ -1,41 +1,16 @@
-//! The contract of a store, on every store.
+//! The contract of a store, on every store: the ledger, keys and the store itself. Faults and accounts have files of
+//! their own.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code outside of #[test] functions")]
 
+#[macro_use]
 mod support;
 
 use std::sync::Arc;
 use std::time::Duration;
-use support::{account, closed, literal, opened, turn_at};
+use support::{account, closed, opened, turn_at};
 use turnkeep_base::{AttemptId, FaultKind};
 use turnkeep_engine::ports::AttemptOutcome;
-use turnkeep_store::{
-    AuditEntry, CooldownRecord, CooldownScope, NewAccount, NewKey, OpenedSecret, RecordError, SecretInput, SecretKind,
-    SecretRef, StandingRecord, StandingStatus, Store, UsageBy, hash_key,
-};
-
-/// Runs a test on the store in memory and on the one in a file.
-macro_rules! on_every_store {
-    ($(async fn $name:ident($store:ident) $body:block)*) => {
-        $(mod $name {
-            use super::*;
-
-            async fn body($store: Arc<dyn Store>) $body
-
-            #[tokio::test]
-            async fn in_memory() {
-                body(support::memory()).await;
-            }
-
-            #[tokio::test]
-            async fn in_a_file() {
-                let folder = tempfile::tempdir().unwrap();
-                let store = support::sqlite(folder.path());
-                body(store.clone()).await;
-                store.shutdown().await.unwrap();
-            }
-        })*
-    };
-}
+use turnkeep_store::{AuditEntry, NewAccount, NewKey, RecordError, Store, UsageBy, hash_key};
 
 on_every_store! {
     async fn an_opened_entry_is_there_when_open_answers(store) {
@@ -90,6 +65,18 @@ on_every_store! {
         }
         let read = store.ledger_entries(2).await.unwrap();
         assert_eq!(read.iter().map(|entry| entry.opened_ms).collect::<Vec<_>>(), [3, 2]);
+    }
+
+    async fn the_attempts_of_a_turn_are_its_own_in_their_order(store) {
+        for (turn, number) in [(turn_at(5, 1), 2), (turn_at(5, 1), 1), (turn_at(5, 0), 255), (turn_at(5, 2), 0)] {
+            store.open(opened(turn, number)).await.unwrap();
+        }
+        store.close(closed(opened(turn_at(5, 1), 1).attempt, AttemptOutcome::Completed, 7)).await.unwrap();
+        store.flush().await.unwrap();
+        let read = store.attempts_of_turn(turn_at(5, 1)).await.unwrap();
+        assert_eq!(read.iter().map(|entry| entry.attempt.number).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!((read[0].closed.as_ref().unwrap().usage.input, &read[1].closed), (7, &None));
+        assert!(store.attempts_of_turn(turn_at(6, 0)).await.unwrap().is_empty());
     }
 
     async fn usage_is_added_up_over_closed_attempts_since_a_time(store) {
@@ -189,68 +176,6 @@ on_every_store! {
             let new = NewAccount { id: account("up", name), ..support::by_reference("x") };
             assert!(matches!(store.add_account(new).await, Err(RecordError::Invalid(_))), "{name:?}");
         }
-    }
-
-    async fn an_account_is_added_switched_and_rotated(store) {
-        let id = account("openai", "a");
-        let added = store.add_account(support::by_reference("a")).await.unwrap();
-        assert_eq!((added.generation, added.enabled, added.created_ms), (1, true, support::NOW));
-        assert!(matches!(store.add_account(support::by_reference("a")).await, Err(RecordError::Exists(_))));
-        assert!(!store.set_account_enabled(id.clone(), false).await.unwrap().enabled);
-        let rotated = store.rotate_account_secret(id.clone(), SecretInput::Literal(literal("sk-2"))).await.unwrap();
-        assert_eq!((rotated.generation, rotated.enabled, &rotated.secret), (2, false, &SecretKind::Sealed));
-        assert_eq!(store.list_accounts().await.unwrap(), [rotated]);
-        let OpenedSecret::Literal(secret) = store.open_secret(id).await.unwrap() else { panic!("sealed") };
-        assert_eq!(secret.expose(), "sk-2");
-        let nobody = account("openai", "nobody");
-        assert!(matches!(store.open_secret(nobody.clone()).await, Err(RecordError::Unknown(_))));
-        assert!(matches!(store.set_account_enabled(nobody, true).await, Err(RecordError::Unknown(_))));
-    }
-
-    async fn a_reference_is_kept_as_it_was_given(store) {
-        store.add_account(support::by_reference("a")).await.unwrap();
-        let opened = store.open_secret(account("openai", "a")).await.unwrap();
-        assert!(matches!(opened, OpenedSecret::Reference(SecretRef::Env(name)) if name == "OPENAI_API_KEY"));
-        let bad = NewAccount {
-            secret: SecretInput::Reference(SecretRef::Env("sk-literal".into())),
-            ..support::by_reference("b")
-        };
-        let error = store.add_account(bad).await.unwrap_err();
-        assert!(matches!(&error, RecordError::Invalid(words) if !words.contains("sk-literal")), "{error}");
-    }
-
-    async fn every_change_to_keys_and_accounts_raises_the_revision(store) {
-        let mut seen = vec![store.revision().await.unwrap()];
-        store.create_key(NewKey::named("a")).await.unwrap();
-        seen.push(store.revision().await.unwrap());
-        store.revoke_key("a".into()).await.unwrap();
-        seen.push(store.revision().await.unwrap());
-        store.add_account(support::by_reference("a")).await.unwrap();
-        seen.push(store.revision().await.unwrap());
-        store.set_account_enabled(account("openai", "a"), false).await.unwrap();
-        seen.push(store.revision().await.unwrap());
-        assert!(seen.is_sorted_by(|a, b| a < b), "{seen:?}");
-    }
-
-    async fn saved_standing_is_loaded_and_saving_replaces_an_account_whole(store) {
-        let wait = |scope, model: Option<&str>, until_ms| CooldownRecord {
-            scope, model: model.map(Into::into), fault: "rate_limited".into(), until_ms, length_ms: 15_000,
-        };
-        let standing = |name: &str, cooldowns| StandingRecord {
-            account: account("openai", name), status: StandingStatus::Errored, episode: 2, since_ms: Some(5),
-            retry_at_ms: Some(9), reason: Some("credential_rejected".into()), budget_json: "[1,2]".into(),
-            updated_ms: 7, cooldowns,
-        };
-        let two = vec![wait(CooldownScope::Account, None, 20_000), wait(CooldownScope::Model, Some("m"), 30_000)];
-        let (a, b) = (standing("a", two), standing("b", vec![wait(CooldownScope::Quota, None, 1)]));
-        store.save_standing(vec![b.clone(), a.clone()]).await.unwrap();
-        assert_eq!(store.load_standing().await.unwrap(), [a, b.clone()]);
-        let a = standing("a", vec![wait(CooldownScope::Rate, None, 40_000)]);
-        store.save_standing(vec![a.clone()]).await.unwrap();
-        assert_eq!(store.load_standing().await.unwrap(), [a, b.clone()]);
-        let both = vec![wait(CooldownScope::Rate, None, 40_000), wait(CooldownScope::Rate, None, 30_000)];
-        store.save_standing(vec![standing("a", both)]).await.unwrap();
-        assert_eq!(store.load_standing().await.unwrap()[0].cooldowns, [wait(CooldownScope::Rate, None, 40_000)]);
     }
 
     async fn the_audit_log_is_read_newest_first(store) {

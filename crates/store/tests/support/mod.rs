@@ -1,10 +1,10 @@
 //! Makes stores and entries for the tests of this folder.
-#![allow(dead_code, reason = "each test file is a crate of its own and uses its part")]
+#![allow(dead_code, unused_macros, reason = "each test file is a crate of its own and uses its part")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use turnkeep_base::{AccountId, AttemptId, Dialect, Secret, TurnId, Usage};
-use turnkeep_engine::ports::{AttemptClosed, AttemptOpened, AttemptOutcome, WallClock};
+use turnkeep_engine::ports::{AttemptClosed, AttemptOpened, AttemptOutcome, FaultRecord, WallClock};
 use turnkeep_store::{
     MasterKey, MemoryStore, NewAccount, OpenError, Role, SecretInput, SecretRef, SqliteStore, Store, StoreOptions,
 };
@@ -18,6 +18,30 @@ impl WallClock for FixedClock {
     fn unix_ms(&self) -> u64 {
         NOW
     }
+}
+
+/// Runs a test on the store in memory and on the one in a file.
+macro_rules! on_every_store {
+    ($(async fn $name:ident($store:ident) $body:block)*) => {
+        $(mod $name {
+            use super::*;
+
+            async fn body($store: Arc<dyn Store>) $body
+
+            #[tokio::test]
+            async fn in_memory() {
+                body(support::memory()).await;
+            }
+
+            #[tokio::test]
+            async fn in_a_file() {
+                let folder = tempfile::tempdir().unwrap();
+                let store = support::sqlite(folder.path());
+                body(store.clone()).await;
+                store.shutdown().await.unwrap();
+            }
+        })*
+    };
 }
 
 pub fn literal(text: &str) -> Secret {
@@ -53,16 +77,34 @@ pub fn account(upstream: &str, account: &str) -> AccountId {
 }
 
 pub fn by_reference(name: &str) -> NewAccount {
-    NewAccount {
-        id: account("openai", name),
-        secret: SecretInput::Reference(SecretRef::Env("OPENAI_API_KEY".into())),
-        models: vec!["*".into()],
-        max_in_flight: Some(4),
-    }
+    let secret = SecretInput::Reference(SecretRef::Env("OPENAI_API_KEY".into()));
+    NewAccount { models: vec!["*".into()], max_in_flight: Some(4), ..NewAccount::new(account("openai", name), secret) }
 }
 
 pub fn turn_at(unix_ms: u64, random: u128) -> TurnId {
     TurnId::new(unix_ms, random)
+}
+
+/// A proof of that turn with everything that a proof may have.
+pub fn fault(at_ms: u64, turn: TurnId, account: Option<AccountId>) -> FaultRecord {
+    FaultRecord {
+        at_ms,
+        turn,
+        attempt: Some(AttemptId { turn, number: 3 }),
+        account,
+        model: "gpt-1".into(),
+        fault: "rate_limited".into(),
+        origin: "account".into(),
+        phase: "answered".into(),
+        status: Some(429),
+        code: Some("rate_limit_exceeded".into()),
+        detail: "slow down, \u{e9}\0 \"please\"".into(),
+        offset: Some(17),
+        clock: Some("first_content, set by the gateway".into()),
+        wait_ms: Some(15_000),
+        effect: "cooled for 15 s".into(),
+        until_ms: Some(at_ms + 15_000),
+    }
 }
 
 /// An entry of the caller `laptop`, opened when its turn was made.
