@@ -10,6 +10,7 @@ mod error;
 mod listen;
 mod model;
 mod read;
+mod reload;
 mod secret;
 mod server;
 mod startup;
@@ -18,6 +19,7 @@ mod summary;
 mod telemetry;
 pub mod template;
 mod text;
+mod tuning;
 mod units;
 mod upstream;
 
@@ -28,17 +30,20 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
+use turnkeep_policy::Tuning;
 
 pub use caller::{CallerKey, Scope};
 pub use error::{ConfigError, ConfigErrors, Warning};
 pub use listen::Listen;
 pub use model::{ANY_MODEL, Model, Route};
+pub use reload::{RESTART_KEYS, needs_restart};
 pub use secret::SecretRef;
 pub use server::{DEFAULT_PORT, Server, Tls};
 pub use startup::{KeyRule, startup_rule};
-pub use store::{Store, StoreUrl};
+pub use store::{Keep, Store, StoreUrl};
 pub use telemetry::{LogFormat, Telemetry};
 pub(crate) use text::nearest;
+pub use tuning::Stream;
 pub use units::{duration as parse_duration, show_duration, show_size};
 pub use upstream::{Account, DEFAULT_MAX_IN_FLIGHT, Kind, Timeouts, Upstream};
 
@@ -66,13 +71,17 @@ pub struct Config {
     pub keys: Vec<CallerKey>,
     /// `[telemetry]`.
     pub telemetry: Telemetry,
+    /// `[tuning]`, but for what [`Config::stream`] holds.
+    pub tuning: Tuning,
+    /// What a client that streams gets while its turn waits; in `[tuning]`.
+    pub stream: Stream,
     /// What is allowed but probably not meant.
     pub warnings: Vec<Warning>,
 }
 
 const TOP: Known = Known {
     table: "the top level",
-    keys: &["allow_plain_secrets", "server", "store", "upstreams", "models", "keys", "telemetry"],
+    keys: &["allow_plain_secrets", "server", "store", "upstreams", "models", "keys", "telemetry", "tuning"],
     later: &["cluster"],
 };
 
@@ -146,7 +155,8 @@ fn read_config(root: &document::Node, folder: &Path, problems: &Problems) -> Opt
     }
     let keys = read_all(top.get("keys"), |item, names| caller::read(item, plain, names));
     let telemetry = top.get("telemetry").and_then(telemetry::read).unwrap_or_default();
-    let mut config = Config { server, store, upstreams, models, keys, telemetry, warnings: Vec::new() };
+    let tuning::Both { tuning, stream } = top.get("tuning").and_then(tuning::read).unwrap_or_default();
+    let mut config = Config { server, store, upstreams, models, keys, telemetry, tuning, stream, warnings: Vec::new() };
     summary::warn_as_a_whole(&config, problems);
     config.warnings = problems.take_warnings();
     Some(config)

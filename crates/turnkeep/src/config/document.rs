@@ -34,8 +34,24 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn error(&self, key: &str, message: String) -> ConfigError {
-        let (line, column) = (self.line, self.column);
+        let (line, column) = self.shown();
         ConfigError { file: self.origin.shown(), line, column, key: key.to_owned(), message }
+    }
+
+    /// The variable, if it is in one.
+    pub(super) fn variable(&self) -> Option<&str> {
+        match &self.origin {
+            Origin::File(_) => None,
+            Origin::Variable(name) => Some(name),
+        }
+    }
+
+    /// Line and column as they are told: of a variable's value as a whole, none (0, 0).
+    pub(super) fn shown(&self) -> (usize, usize) {
+        match (&self.origin, self.line, self.column) {
+            (Origin::Variable(_), 1, 1) => (0, 0),
+            (Origin::Variable(_) | Origin::File(_), line, column) => (line, column),
+        }
     }
 }
 
@@ -51,7 +67,8 @@ pub(super) enum Value {
     Text(String),
     /// `None`: it does not fit 64 bits.
     Integer(Option<i64>),
-    Float,
+    /// `None`: the text is none that this program reads, such as one with too many digits.
+    Float(Option<f64>),
     Boolean(bool),
     Date,
     List(Vec<Node>),
@@ -72,7 +89,7 @@ impl Value {
         match self {
             Value::Text(_) => "a string",
             Value::Integer(_) => "an integer",
-            Value::Float => "a float",
+            Value::Float(_) => "a float",
             Value::Boolean(_) => "true or false",
             Value::Date => "a date",
             Value::List(_) => "an array",
@@ -129,7 +146,7 @@ fn node(value: &Spanned<DeValue<'_>>, lines: &Lines<'_>) -> Node {
     let value = match value.get_ref() {
         DeValue::String(text) => Value::Text(text.to_string()),
         DeValue::Integer(number) => Value::Integer(i64::from_str_radix(number.as_str(), number.radix()).ok()),
-        DeValue::Float(_) => Value::Float,
+        DeValue::Float(number) => Value::Float(number.as_str().parse().ok()),
         DeValue::Boolean(value) => Value::Boolean(*value),
         DeValue::Datetime(_) => Value::Date,
         DeValue::Array(items) => Value::List(items.iter().map(|item| node(item, lines)).collect()),

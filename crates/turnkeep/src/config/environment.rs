@@ -65,7 +65,8 @@ fn apply_one(root: &mut Node, name: &str, value: OsString) -> Result<(), ConfigE
 /// TOML where the text can be nothing else; any other text is a string as it stands.
 fn parse_value(text: &str, origin: &Origin, place: &document::Place) -> Result<Node, ConfigError> {
     let trimmed = text.trim();
-    let number = trimmed.parse::<i64>().is_ok();
+    let float = trimmed.contains('.') && trimmed.starts_with(|c: char| c.is_ascii_digit());
+    let number = trimmed.parse::<i64>().is_ok() || float && trimmed.parse::<f64>().is_ok();
     if number || trimmed == "true" || trimmed == "false" || trimmed.starts_with(['[', '{', '"', '\'']) {
         // "[::1]:4141" starts like an array, and is none.
         let parsed = document::parse_value(trimmed, origin);
@@ -106,7 +107,7 @@ fn descend<'a>(node: &'a mut Node, step: &str, place: &document::Place) -> Resul
                 }
             }
         }
-        Value::Text(_) | Value::Integer(_) | Value::Float | Value::Boolean(_) | Value::Date => {
+        Value::Text(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Date => {
             Err(format!("addresses something below {kind}, which has nothing below"))
         }
     }

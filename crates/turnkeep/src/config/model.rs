@@ -8,7 +8,7 @@ use super::upstream::Upstream;
 pub const ANY_MODEL: &str = "*";
 
 /// A name that clients may ask for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Model {
     /// The name, or [`ANY_MODEL`].
     pub name: String,
@@ -16,6 +16,11 @@ pub struct Model {
     pub aliases: Vec<String>,
     /// Where it may go, the first one first; at least one.
     pub routes: Vec<Route>,
+    /// Other models of the configuration, by name, that answer when none of its routes can; the client is told. Their
+    /// own fallbacks are not followed.
+    pub fallbacks: Vec<String>,
+    /// Other models of the configuration, by name, that take a request which its upstream calls too long for it.
+    pub larger: Vec<String>,
 }
 
 /// One place a model may go.
@@ -31,7 +36,7 @@ impl Model {
     /// The catch-all over these upstreams.
     pub fn any(upstreams: impl IntoIterator<Item = String>) -> Model {
         let routes = upstreams.into_iter().map(|upstream| Route { upstream, model: None }).collect();
-        Model { name: ANY_MODEL.into(), aliases: Vec::new(), routes }
+        Model { name: ANY_MODEL.into(), routes, ..Model::default() }
     }
 
     /// It is the catch-all.
@@ -55,18 +60,87 @@ impl Model {
     }
 }
 
-const MODEL: Known =
-    Known { table: "[[models]]", keys: &["name", "aliases", "routes"], later: &["fallbacks", "cache", "price"] };
+const MODEL: Known = Known {
+    table: "[[models]]",
+    keys: &["name", "aliases", "routes", "fallbacks", "larger"],
+    later: &["cache", "price"],
+};
 const ROUTE: Known = Known { table: "a route", keys: &["upstream", "model"], later: &[] };
 
 /// Reads all models. `upstreams` are those that were read without mistakes.
 pub(super) fn read_all(item: Item<'_>, upstreams: &[Upstream]) -> Vec<Model> {
     let mut names = Names::new();
     let upstreams: Vec<&str> = upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
-    item.list_of_tables().into_iter().filter_map(|item| read(item, &upstreams, &mut names)).collect()
+    let items = item.list_of_tables();
+    let others = Others::look(&items);
+    items.into_iter().filter_map(|item| read(item, &upstreams, &others, &mut names)).collect()
 }
 
-fn read(item: Item<'_>, upstreams: &[&str], names: &mut Names) -> Option<Model> {
+/// The names of all models, also of those that are wrong otherwise; and the aliases, each with its model's name.
+struct Others<'a> {
+    names: Vec<&'a str>,
+    aliases: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Others<'a> {
+    fn look(items: &[Item<'a>]) -> Self {
+        let mut others = Others { names: Vec::new(), aliases: Vec::new() };
+        for item in items {
+            let Some(name) = item.quiet_get("name").and_then(|name| name.quiet_text()) else { continue };
+            others.names.push(name);
+            let aliases = item.quiet_get("aliases").map(|aliases| aliases.one_or_list()).unwrap_or_default();
+            others.aliases.extend(aliases.iter().filter_map(|alias| Some((alias.quiet_text()?, name))));
+        }
+        others.names.retain(|name| *name != ANY_MODEL);
+        others
+    }
+
+    /// Reads a list of other models' names.
+    fn read(&self, item: &Item<'_>, own: Option<&str>) -> Vec<String> {
+        if own == Some(ANY_MODEL) {
+            item.fail::<()>("the catch-all \"*\" has none; add routes to it, or give the model an entry of its own");
+            return Vec::new();
+        }
+        let mut names: Vec<String> = Vec::new();
+        for item in item.list().unwrap_or_default() {
+            let Some(name) = item.filled_text() else { continue };
+            if let Some(why) = self.refuse(name, own) {
+                item.fail::<()>(why);
+            } else if names.iter().any(|other| other == name) {
+                item.fail::<()>(format!("{name:?} is listed twice; remove one"));
+            } else {
+                names.push(name.to_owned());
+            }
+        }
+        names
+    }
+
+    fn refuse(&self, name: &str, own: Option<&str>) -> Option<String> {
+        if name == ANY_MODEL {
+            return Some("\"*\" is no model; name one of the other [[models]]".into());
+        }
+        if own == Some(name) {
+            return Some(format!("{name:?} is this model itself; name another"));
+        }
+        if self.names.contains(&name) {
+            return None;
+        }
+        if let Some((_, model)) = self.aliases.iter().find(|(alias, _)| *alias == name) {
+            return Some(match own == Some(model) {
+                true => format!("{name:?} is an alias of this model itself; name another"),
+                false => format!("{name:?} is an alias; write the model's name, {model:?}"),
+            });
+        }
+        let others: Vec<&str> = self.names.iter().copied().filter(|other| own != Some(other)).collect();
+        Some(match nearest(name, &others) {
+            Some(near) => format!("there is no model {name:?}; did you mean {near:?}?"),
+            None if others.is_empty() => format!("there is no model {name:?}; add it to [[models]]"),
+            None => format!("there is no model {name:?}; there is {}", quoted_list(&others)),
+        })
+    }
+}
+
+fn read(item: Item<'_>, upstreams: &[&str], others: &Others<'_>, names: &mut Names) -> Option<Model> {
     let fields = item.table(&MODEL)?;
     let name = fields.require("name", r#"name = "gpt-5", or name = "*" for any other"#);
     let name = name.and_then(|item| read_name(&item, true, names));
@@ -87,7 +161,9 @@ fn read(item: Item<'_>, upstreams: &[&str], names: &mut Names) -> Option<Model> 
         }
         Some(items.iter().filter_map(|item| read_route(item, upstreams)).collect::<Vec<_>>())
     });
-    Some(Model { name: name?, aliases, routes: routes? })
+    let list = |key: &str| fields.get(key).map(|item| others.read(&item, name.as_deref())).unwrap_or_default();
+    let (fallbacks, larger) = (list("fallbacks"), list("larger"));
+    Some(Model { name: name?, aliases, routes: routes?, fallbacks, larger })
 }
 
 fn read_name(item: &Item<'_>, any_allowed: bool, names: &mut Names) -> Option<String> {

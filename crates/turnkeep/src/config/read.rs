@@ -1,7 +1,7 @@
 //! Reading typed values out of a document, every mistake noted with its place instead of ending the reading, so that
 //! one run tells all of them.
 
-use super::document::{Entry, Node, Origin, Place, Value};
+use super::document::{Entry, Node, Place, Value};
 use super::error::{ConfigError, ConfigErrors, Warning};
 use super::text::{nearest, quoted_list};
 use super::units;
@@ -85,11 +85,11 @@ impl<'a> Item<'a> {
     }
 
     pub(super) fn warn(&self, message: impl Into<String>) {
-        let Place { origin, line, column } = &self.node.at;
+        let (line, column) = self.node.at.shown();
         self.problems.warnings.borrow_mut().push(Warning {
-            file: origin.shown(),
-            line: *line,
-            column: *column,
+            file: self.node.at.origin.shown(),
+            line,
+            column,
             key: self.path.clone(),
             message: message.into(),
         });
@@ -97,10 +97,7 @@ impl<'a> Item<'a> {
 
     /// The variable it came from, if it is an override.
     pub(super) fn variable(&self) -> Option<String> {
-        match &self.node.at.origin {
-            Origin::File(_) => None,
-            Origin::Variable(name) => Some(name.to_string()),
-        }
+        self.node.at.variable().map(str::to_owned)
     }
 
     fn wrong_kind<T>(&self, wanted: &str) -> Option<T> {
@@ -115,12 +112,34 @@ impl<'a> Item<'a> {
         matches!(self.node.value, Value::Table(_))
     }
 
+    /// A string, or nothing noted: for looking ahead.
+    pub(super) fn quiet_text(&self) -> Option<&'a str> {
+        match &self.node.value {
+            Value::Text(text) => Some(text),
+            Value::Integer(_)
+            | Value::Float(_)
+            | Value::Boolean(_)
+            | Value::Date
+            | Value::List(_)
+            | Value::Table(_) => None,
+        }
+    }
+
+    /// The value below a key of a table, nothing noted: for looking ahead.
+    pub(super) fn quiet_get(&self, key: &str) -> Option<Item<'a>> {
+        let Value::Table(entries) = &self.node.value else { return None };
+        entries.iter().find(|entry| entry.key == key).map(|entry| self.below(entry))
+    }
+
     pub(super) fn text(&self) -> Option<&'a str> {
         match &self.node.value {
             Value::Text(text) => Some(text),
-            Value::Integer(_) | Value::Float | Value::Boolean(_) | Value::Date | Value::List(_) | Value::Table(_) => {
-                self.wrong_kind("a string")
-            }
+            Value::Integer(_)
+            | Value::Float(_)
+            | Value::Boolean(_)
+            | Value::Date
+            | Value::List(_)
+            | Value::Table(_) => self.wrong_kind("a string"),
         }
     }
 
@@ -132,7 +151,7 @@ impl<'a> Item<'a> {
     pub(super) fn boolean(&self) -> Option<bool> {
         match &self.node.value {
             Value::Boolean(value) => Some(*value),
-            Value::Integer(_) | Value::Float | Value::Text(_) | Value::Date | Value::List(_) | Value::Table(_) => {
+            Value::Integer(_) | Value::Float(_) | Value::Text(_) | Value::Date | Value::List(_) | Value::Table(_) => {
                 self.wrong_kind("true or false")
             }
         }
@@ -145,9 +164,24 @@ impl<'a> Item<'a> {
                 Some(number) if (least..=most).contains(&number) => Some(number),
                 Some(_) | None => self.fail(wanted()),
             },
-            Value::Text(_) | Value::Float | Value::Boolean(_) | Value::Date | Value::List(_) | Value::Table(_) => {
+            Value::Text(_) | Value::Float(_) | Value::Boolean(_) | Value::Date | Value::List(_) | Value::Table(_) => {
                 self.fail(format!("{}, not {}", wanted(), self.node.value.kind()))
             }
+        }
+    }
+
+    /// A number, whole or not.
+    pub(super) fn number(&self, least: f64, most: f64) -> Option<f64> {
+        let number = match &self.node.value {
+            Value::Float(number) => *number,
+            Value::Integer(number) => number.and_then(|number| i32::try_from(number).ok()).map(f64::from),
+            Value::Text(_) | Value::Boolean(_) | Value::Date | Value::List(_) | Value::Table(_) => {
+                return self.fail(format!("must be a number from {least} to {most}, not {}", self.node.value.kind()));
+            }
+        };
+        match number.filter(|number| (least..=most).contains(number)) {
+            Some(number) => Some(number),
+            None => self.fail(format!("must be a number from {least} to {most}")),
         }
     }
 
@@ -169,7 +203,7 @@ impl<'a> Item<'a> {
         let size = match &self.node.value {
             Value::Text(text) => units::size(text),
             Value::Integer(number) => number.and_then(|number| u64::try_from(number).ok()),
-            Value::Float | Value::Boolean(_) | Value::Date | Value::List(_) | Value::Table(_) => None,
+            Value::Float(_) | Value::Boolean(_) | Value::Date | Value::List(_) | Value::Table(_) => None,
         };
         match size {
             Some(size) if (least..=most).contains(&size) => Some(size),
@@ -191,9 +225,12 @@ impl<'a> Item<'a> {
     pub(super) fn list(&self) -> Option<Vec<Item<'a>>> {
         match &self.node.value {
             Value::List(nodes) => Some(nodes.iter().enumerate().map(|(i, node)| self.within(i, node)).collect()),
-            Value::Text(_) | Value::Integer(_) | Value::Float | Value::Boolean(_) | Value::Date | Value::Table(_) => {
-                self.wrong_kind("an array")
-            }
+            Value::Text(_)
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::Boolean(_)
+            | Value::Date
+            | Value::Table(_) => self.wrong_kind("an array"),
         }
     }
 
@@ -201,7 +238,12 @@ impl<'a> Item<'a> {
     pub(super) fn one_or_list(&self) -> Vec<Item<'a>> {
         match &self.node.value {
             Value::List(nodes) => nodes.iter().enumerate().map(|(i, node)| self.within(i, node)).collect(),
-            Value::Text(_) | Value::Integer(_) | Value::Float | Value::Boolean(_) | Value::Date | Value::Table(_) => {
+            Value::Text(_)
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::Boolean(_)
+            | Value::Date
+            | Value::Table(_) => {
                 vec![self.clone()]
             }
         }
@@ -231,7 +273,7 @@ impl<'a> Item<'a> {
     pub(super) fn free_table(&self) -> Option<Vec<(&'a str, Item<'a>)>> {
         match &self.node.value {
             Value::Table(entries) => Some(entries.iter().map(|e| (e.key.as_str(), self.below(e))).collect()),
-            Value::Text(_) | Value::Integer(_) | Value::Float | Value::Boolean(_) | Value::Date | Value::List(_) => {
+            Value::Text(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Date | Value::List(_) => {
                 self.wrong_kind("a table")
             }
         }
@@ -251,9 +293,12 @@ impl<'a> Item<'a> {
                 continue;
             }
             let message = if known.later.contains(&key) {
-                format!("{key:?} is not in this version; remove it")
+                match entry.key_at.variable() {
+                    Some(name) => format!("{key:?} is not in this version; unset {name}"),
+                    None => format!("{key:?} is not in this version; remove it"),
+                }
             } else {
-                unknown(key, known)
+                unknown(key, known, entry.key_at.variable())
             };
             self.problems.add(entry.key_at.error(&self.below(entry).path, message));
         }
@@ -279,20 +324,29 @@ impl<'a> Item<'a> {
 
     /// A name that nothing else in the list has.
     pub(super) fn name(&self, taken: &mut Names) -> Option<String> {
+        let name = self.free_name()?;
+        self.claim(&name, taken)?;
+        Some(name)
+    }
+
+    /// A name that others may have too.
+    pub(super) fn free_name(&self) -> Option<String> {
         let name = self.filled_text()?;
         let bad = |c: char| c.is_control() || c == '/';
         if name.trim() != name || name.chars().count() > 128 || name.chars().any(bad) {
             return self.fail("a name is 1 to 128 characters: no slash, no control character, no blank at its ends");
         }
-        self.claim(name, taken)?;
         Some(name.to_owned())
     }
 
     /// Takes a name, or notes who has it.
     pub(super) fn claim(&self, name: &str, taken: &mut Names) -> Option<()> {
         if let Some(place) = taken.get(name) {
-            let line = place.line;
-            return self.fail(format!("{name:?} is already used at line {line}; names must differ"));
+            let taken = match place.variable() {
+                Some(variable) => format!("by {variable}"),
+                None => format!("at line {}", place.line),
+            };
+            return self.fail(format!("{name:?} is already used {taken}; names must differ"));
         }
         taken.insert(name.to_owned(), self.node.at.clone());
         Some(())
@@ -309,7 +363,10 @@ impl<'a> Fields<'a> {
         let found = self.get(key);
         if found.is_none() {
             let path = if self.item.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.item.path) };
-            self.item.problems.add(self.item.node.at.error(&path, format!("is missing; add {how}")));
+            let variable = self.item.node.at.variable().and_then(|name| name.rsplit_once("__"));
+            let or_set = variable.map(|(above, _)| format!(", or set {above}__{}", key.to_uppercase()));
+            let message = format!("is missing; add {how}{}", or_set.unwrap_or_default());
+            self.item.problems.add(self.item.node.at.error(&path, message));
         }
         found
     }
@@ -320,14 +377,26 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn unknown(key: &str, known: &Known) -> String {
+/// `variable`: the override that addresses the key.
+fn unknown(key: &str, known: &Known, variable: Option<&str>) -> String {
     let table = known.table;
     let all: Vec<&str> = known.keys.iter().chain(known.later).copied().collect();
     match nearest(key, &all) {
         Some(near) if known.later.contains(&near) => {
             format!("unknown key {key:?} in {table}; the nearest, {near:?}, is not in this version")
         }
-        Some(near) => format!("unknown key {key:?} in {table}; did you mean {near:?}?"),
+        Some(near) => {
+            // The variable is told as it should have been spelled.
+            let meant = variable.and_then(|name| renamed(name, key, near)).map(|name| format!(" Then set {name}"));
+            format!("unknown key {key:?} in {table}; did you mean {near:?}?{}", meant.unwrap_or_default())
+        }
         None => format!("unknown key {key:?} in {table}; it takes {}", quoted_list(known.keys)),
     }
+}
+
+/// A variable with the step that spells `key` spelled `near` instead.
+fn renamed(variable: &str, key: &str, near: &str) -> Option<String> {
+    let at = variable.rfind(&key.to_uppercase())?;
+    let (before, rest) = variable.split_at_checked(at)?;
+    Some(format!("{before}{}{}", near.to_uppercase(), rest.get(key.len()..)?))
 }

@@ -3,6 +3,7 @@
 use super::read::{Item, Known};
 use super::secret::{self, SecretRef};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// `[store]`.
 #[derive(Clone, Debug)]
@@ -11,6 +12,27 @@ pub struct Store {
     pub url: StoreUrl,
     /// Encrypts secrets at rest. Without it accounts in the store hold references to secrets only.
     pub master_key: Option<SecretRef>,
+    /// How long its records are kept.
+    pub keep: Keep,
+}
+
+/// How long records are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keep {
+    /// What is known of single turns.
+    pub turns: Duration,
+    /// Faults with their proofs, and what they did.
+    pub evidence: Duration,
+    /// The usage ledger.
+    pub ledger: Duration,
+}
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+impl Default for Keep {
+    fn default() -> Self {
+        Keep { turns: 7 * DAY, evidence: 30 * DAY, ledger: 400 * DAY }
+    }
 }
 
 /// Where the store is.
@@ -34,24 +56,40 @@ impl std::fmt::Display for StoreUrl {
 impl Default for Store {
     /// For a configuration without a file: beside the process. A file's default is beside the file.
     fn default() -> Self {
-        Store { url: StoreUrl::Sqlite(DEFAULT_DATABASE.into()), master_key: None }
+        Store { url: StoreUrl::Sqlite(DEFAULT_DATABASE.into()), master_key: None, keep: Keep::default() }
     }
 }
 
 const DEFAULT_DATABASE: &str = "turnkeep.db";
-const STORE: Known = Known { table: "[store]", keys: &["url", "master_key", "on_failure"], later: &["keep"] };
+const STORE: Known = Known { table: "[store]", keys: &["url", "master_key", "keep", "on_failure"], later: &[] };
+const KEEP: Known = Known { table: "store.keep", keys: &["turns", "evidence", "ledger"], later: &[] };
 
 pub(super) fn read(item: Option<Item<'_>>, folder: &std::path::Path, plain: bool) -> Store {
-    let mut store = Store { url: StoreUrl::Sqlite(folder.join(DEFAULT_DATABASE)), master_key: None };
+    let mut store = Store { url: StoreUrl::Sqlite(folder.join(DEFAULT_DATABASE)), ..Store::default() };
     let Some(fields) = item.and_then(|item| item.table(&STORE)) else { return store };
     if let Some(url) = fields.get("url").and_then(|item| read_url(&item)) {
         store.url = url;
     }
     store.master_key = fields.get("master_key").and_then(|item| secret::read(&item, plain));
+    store.keep = fields.get("keep").map(|item| read_keep(&item)).unwrap_or_default();
     if let Some(item) = fields.get("on_failure") {
         item.word(&[("refuse", ())], &["serve"]);
     }
     store
+}
+
+fn read_keep(item: &Item<'_>) -> Keep {
+    let mut keep = Keep::default();
+    let Some(fields) = item.table(&KEEP) else { return keep };
+    let read_one = |key: &str, target: &mut Duration| {
+        if let Some(time) = fields.get(key).and_then(|item| item.duration(DAY / 24, 3660 * DAY)) {
+            *target = time;
+        }
+    };
+    read_one("turns", &mut keep.turns);
+    read_one("evidence", &mut keep.evidence);
+    read_one("ledger", &mut keep.ledger);
+    keep
 }
 
 fn read_url(item: &Item<'_>) -> Option<StoreUrl> {

@@ -38,8 +38,11 @@ pub fn find(is_set: impl Fn(&str) -> bool) -> Vec<Provider> {
 /// A configuration for these providers; for none, one with the upstreams commented out.
 pub fn template(found: &[Provider]) -> String {
     let mut text = String::from(HEAD);
-    for provider in found {
+    for (at, provider) in found.iter().enumerate() {
         write_upstream(&mut text, provider, "");
+        if at == 0 {
+            text.push_str(SECOND_ACCOUNT);
+        }
     }
     if found.is_empty() {
         text.push_str("# No provider's usual environment variable was set. Set one, and take the marks away here.\n\n");
@@ -88,10 +91,28 @@ fn write_models(text: &mut String, found: &[Provider]) {
     let _ = write!(
         text,
         "# [[models]]\n# name = \"fast\"\n# aliases = [\"default\"]\n\
-         # routes = [{{ upstream = \"{upstream}\", model = \"MODEL-NAME\" }}]\n# [[models]]\n# name = \"*\"\n\
-         # routes = [{{ upstream = \"{upstream}\" }}]\n\n"
+         # routes = [{{ upstream = \"{upstream}\", model = \"MODEL-NAME\" }}]\n\
+         # Other entries that answer when no route can (the client is told), and that take too long requests.\n\
+         # fallbacks = [\"large\"]\n# larger = [\"large\"]\n\
+         # [[models]]\n# name = \"large\"\n\
+         # routes = [{{ upstream = \"{upstream}\", model = \"LARGER-MODEL-NAME\" }}]\n\
+         # [[models]]\n# name = \"*\"\n# routes = [{{ upstream = \"{upstream}\" }}]\n\n"
     );
 }
+
+/// Below the first upstream.
+const SECOND_ACCOUNT: &str = "\
+# More accounts of the same provider, each with what is its own. A command prints a secret that does not live long.
+# [[upstreams.accounts]]
+# name = \"second\"
+# secret = { command = [\"print-token\", \"second\"], every = \"50m\" }
+# max_in_flight = 16
+# requests_per_minute = 600
+# tokens_per_minute = 400000
+# Accounts that share a limit at the provider, as those of one organisation do, have the same word here.
+# limit_group = \"org-1\"
+
+";
 
 const HEAD: &str = "\
 # Turnkeep's configuration. `turnkeep check` tells whether it is right, `turnkeep serve` runs it.
@@ -108,6 +129,8 @@ listen = \"127.0.0.1:4141\"
 url = \"sqlite:turnkeep.db\"
 # Encrypts secrets at rest: 64 hex digits, or a passphrase of at least 16 characters.
 # master_key = { env = \"TURNKEEP_MASTER_KEY\" }
+# How long records are kept.
+# keep = { turns = \"7d\", evidence = \"30d\", ledger = \"400d\" }
 
 ";
 
@@ -122,4 +145,9 @@ const TAIL: &str = "\
 [telemetry]
 log = \"info\"
 log_format = \"pretty\"
+
+# The numbers of blame, standing, admission and retries; docs/configuration.md tells all of them.
+# [tuning]
+# max_queue_wait = \"30s\"
+# heartbeat = \"15s\"
 ";

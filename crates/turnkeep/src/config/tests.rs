@@ -3,8 +3,12 @@
 mod defaults;
 mod environment;
 mod errors;
+mod models;
 mod references;
+mod reload;
+mod secrets;
 mod startup;
+mod tuning;
 
 use super::{Config, ConfigError};
 use std::ffi::OsString;

@@ -87,6 +87,12 @@ pub struct Account {
     pub max_in_flight: u32,
     /// Patterns of the upstream's model names it serves; `*` stands for any characters.
     pub models: Vec<String>,
+    /// Accounts of the same group share a limit of the provider; one that names none is a group of its own.
+    pub limit_group: Option<String>,
+    /// How many attempts it may start a minute, at least 1; without: any number.
+    pub requests_per_minute: Option<u32>,
+    /// How many tokens, in and out, it may use a minute, at least 1; without: any number.
+    pub tokens_per_minute: Option<u32>,
 }
 
 /// How many attempts run on an account at once when nothing else is said.
@@ -101,8 +107,8 @@ const TIMEOUTS: Known =
     Known { table: "timeouts", keys: &["connect", "first_content", "between", "total", "max_turn"], later: &[] };
 const ACCOUNT: Known = Known {
     table: "[[upstreams.accounts]]",
-    keys: &["name", "secret", "max_in_flight", "models"],
-    later: &["requests_per_minute", "tokens_per_minute", "limit_group", "home", "env", "organization"],
+    keys: &["name", "secret", "max_in_flight", "requests_per_minute", "tokens_per_minute", "models", "limit_group"],
+    later: &["home", "env", "organization"],
 };
 const LATER_KINDS: &[&str] = &["openai-responses", "gemini", "connect", "cascade", "acp", "devin"];
 
@@ -253,7 +259,7 @@ fn read_account(item: Item<'_>, plain: bool, names: &mut Names) -> Option<Accoun
     let fields = item.table(&ACCOUNT)?;
     let name = fields.require("name", r#"name = "main""#).and_then(|item| item.name(names));
     let secret = match fields.get("secret") {
-        Some(item) => Some(secret::read(&item, plain)?),
+        Some(item) => Some(secret::read_of_account(&item, plain)?),
         None => {
             fields.item().warn("has no secret, so it serves nothing (no_credential); add one");
             None
@@ -267,5 +273,25 @@ fn read_account(item: Item<'_>, plain: bool, names: &mut Names) -> Option<Accoun
         Some(item) => some_patterns(&item)?,
         None => vec!["*".to_owned()],
     };
-    Some(Account { name: name?, secret, max_in_flight, models })
+    let per_minute = |key: &str| fields.get(key).map(|item| item.integer(1, u32::MAX));
+    let limit_group = fields.get("limit_group").map(|item| item.free_name());
+    let (requests, tokens) = (per_minute("requests_per_minute"), per_minute("tokens_per_minute"));
+    Some(Account {
+        name: name?,
+        secret,
+        max_in_flight,
+        models,
+        limit_group: whole(limit_group)?,
+        requests_per_minute: whole(requests)?,
+        tokens_per_minute: whole(tokens)?,
+    })
+}
+
+/// A key that need not be there, and that is right where it is.
+fn whole<T>(read: Option<Option<T>>) -> Option<Option<T>> {
+    match read {
+        Some(Some(value)) => Some(Some(value)),
+        Some(None) => None,
+        None => Some(None),
+    }
 }

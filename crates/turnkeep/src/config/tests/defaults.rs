@@ -2,9 +2,10 @@
 
 use super::{UPSTREAM, parse};
 use crate::config::template::{PROVIDERS, template};
-use crate::config::{Kind, Listen, LogFormat, Scope, StoreUrl, Timeouts};
+use crate::config::{Kind, Listen, LogFormat, Scope, StoreUrl, Stream, Timeouts};
 use std::path::Path;
 use std::time::Duration;
+use turnkeep_policy::Tuning;
 
 #[test]
 fn an_empty_file_is_a_gateway_on_loopback_with_every_default() {
@@ -57,11 +58,13 @@ fn every_template_is_right_without_a_change() {
 fn the_commented_lines_of_a_template_are_right_too() {
     let lines = template(&PROVIDERS[..1]);
     let is_key =
-        |rest: &str| rest.starts_with("[[") || rest.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
+        |rest: &str| rest.starts_with('[') || rest.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
     let text: Vec<&str> =
         lines.lines().map(|line| line.strip_prefix("# ").filter(|rest| is_key(rest)).unwrap_or(line)).collect();
     let config = parse(&text.join("\n"));
-    assert_eq!((config.models.len(), config.keys.len()), (2, 1));
+    assert_eq!((config.models.len(), config.keys.len()), (3, 1));
+    assert!(config.models[0].fallbacks == ["large"] && config.upstreams[0].accounts.len() == 2);
+    assert_eq!((config.tuning, config.stream), (Tuning::default(), Stream::default()));
     assert!(config.server.tls.is_some() && config.store.master_key.is_some());
 }
 
@@ -72,8 +75,10 @@ fn the_example_of_the_documentation_is_right_and_uses_every_key() {
     let example = page.split("```toml full\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let config = parse(example);
     assert!(config.upstreams.len() >= 2 && config.models.len() >= 2 && !config.keys.is_empty());
-    for key in ["max_turn", "proxy", "headers", "ca", "aliases", "scopes", "log_format", "shutdown_grace", "on_failure"]
-    {
+    let keys =
+        ["max_turn", "proxy", "headers", "ca", "aliases", "scopes", "log_format", "shutdown_grace", "on_failure"];
+    let later = ["requests_per_minute", "tokens_per_minute", "limit_group", "command", "every", "fallbacks", "larger"];
+    for key in keys.into_iter().chain(later).chain(["keep", "heartbeat"]) {
         assert!(example.contains(&format!("{key} =")), "{key} is not in the example");
     }
 }

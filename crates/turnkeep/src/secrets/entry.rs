@@ -1,0 +1,72 @@
+//! What is known of each account's secret.
+
+use super::{OnChange, SecretSource};
+use std::collections::BTreeMap;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use turnkeep_base::{AccountId, Secret};
+
+pub(super) struct State {
+    pub(super) entries: BTreeMap<AccountId, Entry>,
+    /// Raised with each entry made, so that a refresh of an entry that is gone settles nothing.
+    pub(super) serial: u64,
+    pub(super) on_change: Option<OnChange>,
+}
+
+impl State {
+    pub(super) fn same(&self, id: &AccountId, source: &SecretSource) -> bool {
+        self.entries.get(id).is_some_and(|entry| entry.source.is_same(source))
+    }
+}
+
+pub(super) struct Entry {
+    pub(super) source: SecretSource,
+    pub(super) serial: u64,
+    pub(super) secret: Option<Secret>,
+    pub(super) problem: Option<String>,
+    /// Counts the asks.
+    asks: watch::Sender<u64>,
+    pub(super) following: Option<Following>,
+}
+
+/// A refreshing task, which ends with its entry.
+pub(super) struct Following(pub(super) AbortHandle);
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Entry {
+    pub(super) fn new(source: SecretSource, serial: u64) -> Self {
+        Entry { source, serial, secret: None, problem: None, asks: watch::Sender::new(0), following: None }
+    }
+
+    pub(super) fn ask(&self) {
+        self.asks.send_modify(|asks| *asks = asks.wrapping_add(1));
+    }
+
+    pub(super) fn asks(&self) -> watch::Receiver<u64> {
+        self.asks.subscribe()
+    }
+
+    /// Takes what was found; the secret if it is another. What was not found leaves the one there is.
+    pub(super) fn settle(&mut self, fetched: Result<Secret, String>) -> Option<Secret> {
+        match fetched {
+            Ok(secret) => {
+                self.problem = None;
+                let same = self.secret.as_ref().is_some_and(|old| old.expose() == secret.expose());
+                if same {
+                    return None;
+                }
+                self.secret = Some(secret.clone());
+                Some(secret)
+            }
+            Err(why) => {
+                self.problem = Some(why);
+                None
+            }
+        }
+    }
+}

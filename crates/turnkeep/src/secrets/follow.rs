@@ -1,0 +1,119 @@
+//! One account's refreshing: by its clock, and when asked. One task does it, so an account's refreshes never overlap.
+
+use super::entry::{Entry, Following};
+use super::{SecretSource, Shared};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use turnkeep_base::AccountId;
+
+impl Shared {
+    /// Starts an entry's task, if its source can ever give another secret and it has none yet.
+    pub(super) fn follow(self: &Arc<Self>, id: &AccountId, entry: &mut Entry) {
+        let every = match &entry.source {
+            SecretSource::Command { every, .. } => Some(*every),
+            SecretSource::File(_) => None,
+            SecretSource::Env(_) | SecretSource::Plain(_) => return,
+        };
+        if entry.following.is_some() {
+            return;
+        }
+        let task = Task {
+            shared: self.clone(),
+            id: id.clone(),
+            serial: entry.serial,
+            source: entry.source.clone(),
+            every,
+            asks: entry.asks(),
+            asked_at: None,
+        };
+        let due = self.due(every, entry.problem.is_none());
+        entry.following = Some(Following(tokio::spawn(task.run(due)).abort_handle()));
+    }
+
+    /// When the next refresh is due.
+    fn due(&self, every: Option<Duration>, well: bool) -> Option<Instant> {
+        let every = every?;
+        Some(Instant::now() + if well { every } else { every.min(self.bounds.after_failure) })
+    }
+}
+
+struct Task {
+    shared: Arc<Shared>,
+    id: AccountId,
+    serial: u64,
+    source: SecretSource,
+    every: Option<Duration>,
+    asks: watch::Receiver<u64>,
+    /// When the last refresh that was asked for began.
+    asked_at: Option<Instant>,
+}
+
+impl Task {
+    async fn run(mut self, mut due: Option<Instant>) {
+        loop {
+            let between = self.shared.bounds.between_asked;
+            let not_before = self.asked_at.map(|at| at + between);
+            let asks = &mut self.asks;
+            let asked = async {
+                let open = asks.changed().await.is_ok();
+                sleep_maybe(not_before).await;
+                open
+            };
+            tokio::select! {
+                () = sleep_until_some(due) => {}
+                open = asked => {
+                    if !open {
+                        return;
+                    }
+                    self.asked_at = Some(Instant::now());
+                }
+            }
+            let Some(well) = self.refresh().await else { return };
+            due = self.shared.due(self.every, well);
+        }
+    }
+
+    /// Whether it went well; nothing when the entry is gone.
+    async fn refresh(&mut self) -> Option<bool> {
+        // Only to take it out of what the command says of its failure.
+        let known = self.shared.state().entries.get(&self.id).and_then(|entry| entry.secret.clone());
+        let fetched = self.shared.fetch(&self.source, known.as_ref()).await;
+        let failed = fetched.as_ref().err().cloned();
+        let (changed, on_change) = {
+            let mut state = self.shared.state();
+            let on_change = state.on_change.clone();
+            let entry = state.entries.get_mut(&self.id).filter(|entry| entry.serial == self.serial)?;
+            // Whoever asked until now is answered.
+            self.asks.mark_unchanged();
+            (entry.settle(fetched), on_change)
+        };
+        let id = &self.id;
+        if let Some(why) = &failed {
+            tracing::warn!(account = %id, %why, "a secret could not be refreshed; the one there is stays");
+        }
+        if let Some(secret) = changed {
+            tracing::info!(account = %id, "a secret was refreshed and is another now");
+            if let Some(on_change) = on_change {
+                on_change(id, Some(secret));
+            }
+        }
+        Some(failed.is_none())
+    }
+}
+
+/// Until then; at once where there is no such time.
+async fn sleep_maybe(until: Option<Instant>) {
+    if let Some(until) = until {
+        sleep_until(until).await;
+    }
+}
+
+/// Until then; for ever where there is no such time.
+async fn sleep_until_some(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
