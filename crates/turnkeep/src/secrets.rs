@@ -20,8 +20,8 @@ use turnkeep_base::{AccountId, Secret};
 /// Where an account's secret is found.
 pub type SecretSource = SecretRef;
 
-/// Is told that an account's secret is another from now on. Must not wait.
-pub type OnChange = Arc<dyn Fn(&AccountId, Option<Secret>) + Send + Sync>;
+/// Is told an account's secret.
+type OnChange = Arc<dyn Fn(&AccountId, Option<Secret>) + Send + Sync>;
 
 /// The bounds of refreshing.
 #[derive(Clone, Copy, Debug)]
@@ -79,36 +79,50 @@ struct Shared {
     state: Mutex<State>,
     bounds: Bounds,
     commands: Semaphore,
+    on_change: OnChange,
 }
 
-impl Default for Keeper {
-    fn default() -> Self {
-        Keeper::new()
-    }
+/// An account and where its secret is; or why there is none.
+pub type Sourced = (AccountId, Result<SecretSource, String>);
+
+/// What was found for a set of accounts, not yet kept.
+pub struct Found(Vec<FoundOne>);
+
+struct FoundOne {
+    id: AccountId,
+    source: Option<SecretSource>,
+    /// Nothing where a command has run for the same source already.
+    fetched: Option<Result<Secret, String>>,
 }
 
 impl Keeper {
-    /// Without any account.
-    pub fn new() -> Self {
-        Keeper::within(Bounds::default())
+    /// Without any account. `on_change` is told of every secret that a refresh has found to be another, and once more
+    /// of the same one where a refresh was asked for, so that nobody works on with an older one. It must not wait.
+    pub fn new(on_change: impl Fn(&AccountId, Option<Secret>) + Send + Sync + 'static) -> Arc<Self> {
+        Keeper::within(Bounds::default(), Arc::new(on_change))
     }
 
-    fn within(bounds: Bounds) -> Self {
-        let state = Mutex::new(State { entries: BTreeMap::new(), serial: 0, on_change: None });
-        Keeper { shared: Arc::new(Shared { state, bounds, commands: Semaphore::new(AT_ONCE) }) }
+    fn within(bounds: Bounds, on_change: OnChange) -> Arc<Self> {
+        let state = Mutex::new(State { entries: BTreeMap::new(), serial: 0 });
+        let commands = Semaphore::new(AT_ONCE);
+        Arc::new(Keeper { shared: Arc::new(Shared { state, bounds, commands, on_change }) })
     }
 
-    /// Takes these accounts in place of those it has, and finds the secrets of new ones, of ones whose source is
-    /// another, and of all that need no command. When it returns, [`Keeper::current`] and [`Keeper::problems`] tell
-    /// what was found; the watcher is not told of it. A source that is the same keeps its secret if it cannot be found
-    /// again; another source does not. Of two entries with one id the first counts. To be called by one at a time.
-    pub async fn replace(&self, sources: Vec<(AccountId, SecretSource)>) {
-        let mut wanted = BTreeMap::new();
-        for (id, source) in sources {
-            wanted.entry(id).or_insert(source);
-        }
-        let fetches = wanted.into_iter().map(|(id, source)| async move {
-            let known = self.shared.state().same(&id, &source);
+    /// Takes these accounts in place of those it has: [`Keeper::find`], then [`Keeper::take`].
+    pub async fn keep(&self, sources: Vec<Sourced>) -> Vec<Option<Secret>> {
+        let found = self.find(sources).await;
+        self.take(found)
+    }
+
+    /// Finds the secrets of accounts that are new, whose source is another, or that need no command. Changes nothing
+    /// and fails for no account: what is wrong with one is its problem once it is taken. Commands may take 30 seconds.
+    pub async fn find(&self, sources: Vec<Sourced>) -> Found {
+        let find = |(id, source): Sourced| async move {
+            let source = match source {
+                Ok(source) => source,
+                Err(why) => return FoundOne { id, source: None, fetched: Some(Err(why)) },
+            };
+            let known = self.shared.state().entries.get(&id).is_some_and(|entry| entry.is_of(Some(&source)));
             let fetched = match (&source, known) {
                 (SecretSource::Command { .. }, true) => None,
                 (SecretSource::Command { .. }, false)
@@ -116,13 +130,24 @@ impl Keeper {
                     Some(self.shared.fetch(&source, None).await)
                 }
             };
-            (id, source, fetched)
-        });
-        let fetched = join_all(fetches).await;
+            FoundOne { id, source: Some(source), fetched }
+        };
+        Found(join_all(sources.into_iter().map(find)).await)
+    }
+
+    /// Keeps what was found, in place of all it has, and refreshes it from now on. Gives the accounts' secrets in the
+    /// order they were asked for; `on_change` is not told of them. A source that is the same keeps its secret where it
+    /// could not be found again; another source does not. Of two entries with one id the first counts.
+    pub fn take(&self, found: Found) -> Vec<Option<Secret>> {
         let mut state = self.shared.state();
         let mut old = std::mem::take(&mut state.entries);
-        for (id, source, fetched) in fetched {
-            let same = old.remove(&id).filter(|entry| entry.source.is_same(&source));
+        let mut secrets = Vec::new();
+        for FoundOne { id, source, fetched } in found.0 {
+            if let Some(first) = state.entries.get(&id) {
+                secrets.push(first.secret.clone());
+                continue;
+            }
+            let same = old.remove(&id).filter(|entry| entry.is_of(source.as_ref()));
             let mut entry = match same {
                 Some(entry) => entry,
                 None => {
@@ -131,22 +156,16 @@ impl Keeper {
                 }
             };
             if let Some(fetched) = fetched {
+                if let Err(why) = &fetched {
+                    tracing::warn!(account = %id, %why, "an account without a usable secret");
+                }
                 entry.settle(fetched);
             }
-            if state.on_change.is_some() {
-                self.shared.follow(&id, &mut entry);
-            }
+            self.shared.follow(&id, &mut entry);
+            secrets.push(entry.secret.clone());
             state.entries.insert(id, entry);
         }
-    }
-
-    /// Starts refreshing; `on_change` is told of every secret that is another from now on.
-    pub fn watch(&self, on_change: OnChange) {
-        let mut state = self.shared.state();
-        state.on_change = Some(on_change);
-        for (id, entry) in &mut state.entries {
-            self.shared.follow(id, entry);
-        }
+        secrets
     }
 
     /// The account's secret, if there is one.
@@ -156,11 +175,16 @@ impl Keeper {
 
     /// Asks for a refresh now, because a provider has rejected the secret; does not wait. Asks while one runs are
     /// answered by it, and at most one in 30 seconds is run for an account: a later ask waits for its time. Nothing
-    /// happens before [`Keeper::watch`], and with a source that cannot change while the process runs.
+    /// happens with a source that cannot change while the process runs.
     pub fn refresh_now(&self, id: &AccountId) {
         if let Some(entry) = self.shared.state().entries.get(id) {
             entry.ask();
         }
+    }
+
+    /// Why the account's last refresh failed, without a secret.
+    pub fn problem(&self, id: &AccountId) -> Option<String> {
+        self.shared.state().entries.get(id).and_then(|entry| entry.problem.clone())
     }
 
     /// The accounts whose last refresh failed, and why, without a secret. One with an older secret serves on with it.

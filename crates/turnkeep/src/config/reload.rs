@@ -9,11 +9,9 @@ type Row = (&'static str, fn(&Config, &Config) -> bool);
 const ROWS: &[Row] = &[
     ("server.listen", |old, new| old.server.listen != new.server.listen),
     ("server.tls", |old, new| old.server.tls != new.server.tls),
-    ("server.max_body", |old, new| old.server.max_body != new.server.max_body),
     ("server.shutdown_grace", |old, new| old.server.shutdown_grace != new.server.shutdown_grace),
     ("store.url", |old, new| old.store.url != new.store.url),
     ("store.master_key", |old, new| !same_place(old.store.master_key.as_ref(), new.store.master_key.as_ref())),
-    ("store.keep", |old, new| old.store.keep != new.store.keep),
     ("telemetry.log", |old, new| old.telemetry.log != new.telemetry.log),
     ("telemetry.log_format", |old, new| old.telemetry.log_format != new.telemetry.log_format),
 ];

@@ -1,6 +1,6 @@
 //! What is known of each account's secret.
 
-use super::{OnChange, SecretSource};
+use super::SecretSource;
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -10,17 +10,11 @@ pub(super) struct State {
     pub(super) entries: BTreeMap<AccountId, Entry>,
     /// Raised with each entry made, so that a refresh of an entry that is gone settles nothing.
     pub(super) serial: u64,
-    pub(super) on_change: Option<OnChange>,
-}
-
-impl State {
-    pub(super) fn same(&self, id: &AccountId, source: &SecretSource) -> bool {
-        self.entries.get(id).is_some_and(|entry| entry.source.is_same(source))
-    }
 }
 
 pub(super) struct Entry {
-    pub(super) source: SecretSource,
+    /// Nothing where there is none; then the problem says why.
+    pub(super) source: Option<SecretSource>,
     pub(super) serial: u64,
     pub(super) secret: Option<Secret>,
     pub(super) problem: Option<String>,
@@ -39,8 +33,17 @@ impl Drop for Following {
 }
 
 impl Entry {
-    pub(super) fn new(source: SecretSource, serial: u64) -> Self {
+    pub(super) fn new(source: Option<SecretSource>, serial: u64) -> Self {
         Entry { source, serial, secret: None, problem: None, asks: watch::Sender::new(0), following: None }
+    }
+
+    /// It has this source.
+    pub(super) fn is_of(&self, source: Option<&SecretSource>) -> bool {
+        match (&self.source, source) {
+            (Some(own), Some(source)) => own.is_same(source),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
     }
 
     pub(super) fn ask(&self) {
@@ -51,21 +54,20 @@ impl Entry {
         self.asks.subscribe()
     }
 
-    /// Takes what was found; the secret if it is another. What was not found leaves the one there is.
-    pub(super) fn settle(&mut self, fetched: Result<Secret, String>) -> Option<Secret> {
+    /// Takes what was found, and tells whether the secret is another. What was not found leaves the one there is.
+    pub(super) fn settle(&mut self, fetched: Result<Secret, String>) -> bool {
         match fetched {
             Ok(secret) => {
                 self.problem = None;
                 let same = self.secret.as_ref().is_some_and(|old| old.expose() == secret.expose());
-                if same {
-                    return None;
+                if !same {
+                    self.secret = Some(secret);
                 }
-                self.secret = Some(secret.clone());
-                Some(secret)
+                !same
             }
             Err(why) => {
                 self.problem = Some(why);
-                None
+                false
             }
         }
     }

@@ -11,7 +11,8 @@ use turnkeep_base::AccountId;
 impl Shared {
     /// Starts an entry's task, if its source can ever give another secret and it has none yet.
     pub(super) fn follow(self: &Arc<Self>, id: &AccountId, entry: &mut Entry) {
-        let every = match &entry.source {
+        let Some(source) = &entry.source else { return };
+        let every = match source {
             SecretSource::Command { every, .. } => Some(*every),
             SecretSource::File(_) => None,
             SecretSource::Env(_) | SecretSource::Plain(_) => return,
@@ -23,7 +24,7 @@ impl Shared {
             shared: self.clone(),
             id: id.clone(),
             serial: entry.serial,
-            source: entry.source.clone(),
+            source: source.clone(),
             every,
             asks: entry.asks(),
             asked_at: None,
@@ -61,43 +62,43 @@ impl Task {
                 sleep_maybe(not_before).await;
                 open
             };
-            tokio::select! {
-                () = sleep_until_some(due) => {}
-                open = asked => {
-                    if !open {
-                        return;
-                    }
-                    self.asked_at = Some(Instant::now());
-                }
+            let by_ask = tokio::select! {
+                () = sleep_until_some(due) => false,
+                open = asked => match open {
+                    true => true,
+                    false => return,
+                },
+            };
+            if by_ask {
+                self.asked_at = Some(Instant::now());
             }
-            let Some(well) = self.refresh().await else { return };
+            let Some(well) = self.refresh(by_ask).await else { return };
             due = self.shared.due(self.every, well);
         }
     }
 
     /// Whether it went well; nothing when the entry is gone.
-    async fn refresh(&mut self) -> Option<bool> {
+    async fn refresh(&mut self, by_ask: bool) -> Option<bool> {
         // Only to take it out of what the command says of its failure.
         let known = self.shared.state().entries.get(&self.id).and_then(|entry| entry.secret.clone());
         let fetched = self.shared.fetch(&self.source, known.as_ref()).await;
         let failed = fetched.as_ref().err().cloned();
-        let (changed, on_change) = {
+        let (changed, secret) = {
             let mut state = self.shared.state();
-            let on_change = state.on_change.clone();
             let entry = state.entries.get_mut(&self.id).filter(|entry| entry.serial == self.serial)?;
             // Whoever asked until now is answered.
             self.asks.mark_unchanged();
-            (entry.settle(fetched), on_change)
+            (entry.settle(fetched), entry.secret.clone())
         };
         let id = &self.id;
         if let Some(why) = &failed {
             tracing::warn!(account = %id, %why, "a secret could not be refreshed; the one there is stays");
         }
-        if let Some(secret) = changed {
+        if changed {
             tracing::info!(account = %id, "a secret was refreshed and is another now");
-            if let Some(on_change) = on_change {
-                on_change(id, Some(secret));
-            }
+        }
+        if changed || by_ask && failed.is_none() {
+            (self.shared.on_change)(id, secret);
         }
         Some(failed.is_none())
     }

@@ -3,8 +3,8 @@
 mod refreshing;
 mod running;
 
-use super::{Bounds, Keeper, OnChange, SecretSource};
-use std::path::{Path, PathBuf};
+use super::{Bounds, Keeper, SecretSource, Sourced};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -78,17 +78,17 @@ impl Told {
     }
 }
 
-fn watch(keeper: &Keeper) -> Told {
+/// A keeper with bounds that a test can wait for.
+fn watched(bounds: Bounds) -> (Arc<Keeper>, Told) {
     let (tell, told) = mpsc::channel(64);
-    let on_change: OnChange = Arc::new(move |id, secret| tell.try_send((id.clone(), secret)).unwrap());
-    keeper.watch(on_change);
-    Told(told)
+    let on_change = Arc::new(move |id: &AccountId, secret| tell.try_send((id.clone(), secret)).unwrap());
+    (Keeper::within(bounds, on_change), Told(told))
+}
+
+fn sourced(account: &str, source: SecretSource) -> Sourced {
+    (id(account), Ok(source))
 }
 
 fn current(keeper: &Keeper, account: &str) -> Option<String> {
     keeper.current(&id(account)).map(|secret| secret.expose().to_owned())
-}
-
-fn exists(path: &Path) -> bool {
-    path.exists()
 }

@@ -9,11 +9,9 @@ fn each_key_that_waits_for_the_next_start_is_named_alone() {
     let changes = [
         ("server.listen", "[server]\nlisten = \"127.0.0.1:1\"\n"),
         ("server.tls", "[server]\ntls = { cert = \"c\", key = \"k\" }\n"),
-        ("server.max_body", "[server]\nmax_body = \"1MiB\"\n"),
         ("server.shutdown_grace", "[server]\nshutdown_grace = \"1s\"\n"),
         ("store.url", "[store]\nurl = \"memory:\"\n"),
         ("store.master_key", "[store]\nmaster_key = { env = \"M\" }\n"),
-        ("store.keep", "[store]\nkeep = { turns = \"1d\" }\n"),
         ("telemetry.log", "[telemetry]\nlog = \"debug\"\n"),
         ("telemetry.log_format", "[telemetry]\nlog_format = \"json\"\n"),
     ];
@@ -27,7 +25,7 @@ fn each_key_that_waits_for_the_next_start_is_named_alone() {
 #[test]
 fn everything_else_is_taken_up() {
     let new = format!(
-        "[tuning]\nbudget = 5\n[[keys]]\nname = \"a\"\nsecret = {{ env = \"A\" }}\n{UPSTREAM}max_in_flight = 2\n\
+        "[server]\nmax_body = \"1MiB\"\n[store]\nkeep = {{ turns = \"1d\" }}\n[tuning]\nbudget = 5\n[[keys]]\nname = \"a\"\nsecret = {{ env = \"A\" }}\n{UPSTREAM}max_in_flight = 2\n\
          [[models]]\nname = \"*\"\nroutes = [{{ upstream = \"openai\" }}]\n"
     );
     assert_eq!(needs_restart(&parse(""), &parse(&new)), [""; 0]);

@@ -1,9 +1,14 @@
 //! How a kept secret changes.
 
-use super::{Bounds, Keeper, Place, SecretSource, current, hourly, id, script, until, watch};
+use super::{Bounds, Place, SecretSource, current, hourly, id, script, sourced, until, watched};
 use std::time::Duration;
+use turnkeep_base::Secret;
 
 const TICK: Duration = Duration::from_millis(50);
+
+fn exposed(secret: Option<Secret>) -> Option<String> {
+    secret.map(|secret| secret.expose().to_owned())
+}
 
 /// Bounds that a test can wait for.
 fn quick() -> Bounds {
@@ -11,30 +16,63 @@ fn quick() -> Bounds {
 }
 
 #[tokio::test]
-async fn a_secret_is_there_when_the_accounts_are_and_before_anybody_watches() {
+async fn accounts_have_their_secrets_in_the_order_they_were_given() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("key");
     std::fs::write(&file, "of-file\n").unwrap();
-    let keeper = Keeper::new();
+    let (keeper, _told) = watched(quick());
     let sources = vec![
-        (id("command"), hourly("echo of-command")),
-        (id("file"), SecretSource::File(file)),
-        (id("none"), SecretSource::Env("TURNKEEP_TEST_NOT_SET".into())),
+        sourced("z-command", hourly("echo of-command")),
+        sourced("none", SecretSource::Env("TURNKEEP_TEST_NOT_SET".into())),
+        (id("nowhere"), Err("it has no secret".into())),
+        sourced("file", SecretSource::File(file)),
+        sourced("file", SecretSource::Plain(Secret::new("a second of one name".into()))),
     ];
-    keeper.replace(sources).await;
-    assert_eq!(current(&keeper, "command").as_deref(), Some("of-command"));
-    assert_eq!(current(&keeper, "file").as_deref(), Some("of-file"));
-    assert_eq!(current(&keeper, "none"), None);
-    let problems = keeper.problems();
-    assert!(matches!(&problems[..], [(which, why)] if *which == id("none") && why.contains("is not set")));
+    let found: Vec<Option<String>> = keeper.keep(sources).await.into_iter().map(exposed).collect();
+    let [command, of_file] = [Some("of-command".to_owned()), Some("of-file".to_owned())];
+    assert_eq!(found, [command.clone(), None, None, of_file.clone(), of_file.clone()]);
+    assert_eq!((current(&keeper, "z-command"), current(&keeper, "file")), (command, of_file));
+    assert!(keeper.problem(&id("none")).unwrap().contains("is not set"));
+    assert_eq!(keeper.problem(&id("nowhere")).as_deref(), Some("it has no secret"));
+    assert_eq!(keeper.problem(&id("file")), None);
+    assert_eq!(keeper.problems().len(), 2);
+}
+
+#[tokio::test]
+async fn what_is_found_and_not_taken_changes_nothing() {
+    let (keeper, _told) = watched(quick());
+    keeper.keep(vec![sourced("a", hourly("echo one"))]).await;
+    drop(keeper.find(vec![sourced("a", hourly("echo two")), sourced("b", hourly("echo b"))]).await);
+    assert_eq!((current(&keeper, "a").as_deref(), current(&keeper, "b")), (Some("one"), None));
+}
+
+#[tokio::test]
+async fn a_refresh_that_was_asked_for_is_told_even_if_the_secret_is_the_same() {
+    let (keeper, mut told) = watched(quick());
+    keeper.keep(vec![sourced("a", hourly("echo one"))]).await;
+    keeper.refresh_now(&id("a"));
+    assert_eq!(told.next().await, ("up/a".into(), "one".into()));
+}
+
+#[tokio::test]
+async fn a_source_that_is_the_same_keeps_its_secret_when_it_cannot_be_found_again() {
+    let place = Place::new("one");
+    let (keeper, _told) = watched(quick());
+    let source = || vec![sourced("a", SecretSource::File(place.path("secret")))];
+    keeper.keep(source()).await;
+    std::fs::remove_file(place.path("secret")).unwrap();
+    assert_eq!(exposed(keeper.keep(source()).await.remove(0)).as_deref(), Some("one"));
+    assert!(keeper.problem(&id("a")).unwrap().contains("cannot be read"));
+    place.write("secret", "two");
+    assert_eq!(exposed(keeper.keep(source()).await.remove(0)).as_deref(), Some("two"));
+    assert_eq!(keeper.problem(&id("a")), None);
 }
 
 #[tokio::test]
 async fn a_command_is_run_again_by_its_clock_and_another_secret_is_told() {
     let place = Place::new("one");
-    let keeper = Keeper::within(quick());
-    keeper.replace(vec![(id("a"), script(&place.script(""), TICK))]).await;
-    let mut told = watch(&keeper);
+    let (keeper, mut told) = watched(quick());
+    keeper.keep(vec![sourced("a", script(&place.script(""), TICK))]).await;
     until("a second run", || place.runs() >= 2).await;
     place.write("secret", "two");
     assert_eq!(told.next().await, ("up/a".into(), "two".into()));
@@ -48,9 +86,8 @@ async fn a_command_is_run_again_by_its_clock_and_another_secret_is_told() {
 async fn a_failed_refresh_keeps_the_old_secret_and_is_shown_until_one_goes_well() {
     let place = Place::new("one");
     let text = place.script("[ ! -e broken ] || { echo no login >&2; exit 7; };");
-    let keeper = Keeper::within(quick());
-    keeper.replace(vec![(id("a"), hourly(&text))]).await;
-    let mut told = watch(&keeper);
+    let (keeper, mut told) = watched(quick());
+    keeper.keep(vec![sourced("a", hourly(&text))]).await;
     place.write("broken", "");
     keeper.refresh_now(&id("a"));
     until("the problem", || !keeper.problems().is_empty()).await;
@@ -68,9 +105,8 @@ async fn asks_while_a_refresh_runs_are_answered_by_it() {
     let place = Place::new("one");
     // The script waits for somebody to write into the gate.
     let text = place.script("[ ! -p gate ] || read x < gate;");
-    let keeper = Keeper::within(quick());
-    keeper.replace(vec![(id("a"), hourly(&text))]).await;
-    let mut told = watch(&keeper);
+    let (keeper, mut told) = watched(quick());
+    keeper.keep(vec![sourced("a", hourly(&text))]).await;
     let gate = place.path("gate");
     assert!(std::process::Command::new("mkfifo").arg(&gate).status().unwrap().success());
     keeper.refresh_now(&id("a"));
@@ -94,9 +130,8 @@ async fn asks_while_a_refresh_runs_are_answered_by_it() {
 #[tokio::test]
 async fn asks_of_one_account_run_once_in_their_time_and_a_later_one_is_not_lost() {
     let place = Place::new("one");
-    let keeper = Keeper::within(Bounds { between_asked: Duration::from_secs(2), ..quick() });
-    keeper.replace(vec![(id("a"), hourly(&place.script("")))]).await;
-    let mut told = watch(&keeper);
+    let (keeper, mut told) = watched(Bounds { between_asked: Duration::from_secs(2), ..quick() });
+    keeper.keep(vec![sourced("a", hourly(&place.script("")))]).await;
     place.write("secret", "two");
     let first = std::time::Instant::now();
     keeper.refresh_now(&id("a"));
@@ -112,9 +147,8 @@ async fn asks_of_one_account_run_once_in_their_time_and_a_later_one_is_not_lost(
 #[tokio::test]
 async fn a_rejected_secret_of_a_file_is_read_again() {
     let place = Place::new("one");
-    let keeper = Keeper::within(quick());
-    keeper.replace(vec![(id("a"), SecretSource::File(place.path("secret")))]).await;
-    let mut told = watch(&keeper);
+    let (keeper, mut told) = watched(quick());
+    keeper.keep(vec![sourced("a", SecretSource::File(place.path("secret")))]).await;
     place.write("secret", "two\n");
     keeper.refresh_now(&id("a"));
     assert_eq!(told.next().await.1, "two");
@@ -123,13 +157,16 @@ async fn a_rejected_secret_of_a_file_is_read_again() {
 #[tokio::test]
 async fn other_accounts_may_come_and_go_while_one_stays_as_it_is() {
     let (stays, changes, comes) = (Place::new("stays"), Place::new("old"), Place::new("comes"));
-    let keeper = Keeper::within(quick());
+    let (keeper, mut told) = watched(quick());
     let kept = hourly(&stays.script(""));
     let old = hourly(&changes.script(""));
-    keeper.replace(vec![(id("stays"), kept.clone()), (id("changes"), old), (id("goes"), hourly("echo goes"))]).await;
-    let mut told = watch(&keeper);
+    keeper
+        .keep(vec![sourced("stays", kept.clone()), sourced("changes", old), sourced("goes", hourly("echo goes"))])
+        .await;
     let other = hourly("echo broken >&2; exit 1");
-    keeper.replace(vec![(id("stays"), kept), (id("changes"), other), (id("comes"), hourly(&comes.script("")))]).await;
+    keeper
+        .keep(vec![sourced("stays", kept), sourced("changes", other), sourced("comes", hourly(&comes.script("")))])
+        .await;
     assert_eq!((current(&keeper, "stays").as_deref(), stays.runs()), (Some("stays"), 1));
     assert_eq!(current(&keeper, "comes").as_deref(), Some("comes"));
     assert_eq!(current(&keeper, "goes"), None);
@@ -145,9 +182,8 @@ async fn other_accounts_may_come_and_go_while_one_stays_as_it_is() {
 async fn a_keeper_that_is_dropped_ends_the_command_that_runs() {
     let place = Place::new("one");
     let text = place.script("[ ! -e slow ] || { echo $$ > pid; exec sleep 600; };");
-    let keeper = Keeper::within(quick());
-    keeper.replace(vec![(id("a"), hourly(&text))]).await;
-    let _told = watch(&keeper);
+    let (keeper, _told) = watched(quick());
+    keeper.keep(vec![sourced("a", hourly(&text))]).await;
     place.write("slow", "");
     keeper.refresh_now(&id("a"));
     let pid = || std::fs::read_to_string(place.path("pid")).ok()?.trim().parse().ok();

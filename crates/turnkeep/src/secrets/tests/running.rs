@@ -1,6 +1,6 @@
 //! One run of a command.
 
-use super::{Place, exists, hourly, until};
+use super::{Place, hourly, until};
 use crate::secrets::{fetch, fetch_within};
 use std::time::Duration;
 use turnkeep_base::Secret;
@@ -73,7 +73,7 @@ async fn a_command_that_runs_too_long_is_killed_with_everything_it_has_started()
     let run = Duration::from_millis(1500);
     let why = fetch_within(&hourly(&script), run, None).await.unwrap_err();
     assert_eq!(why, "command /bin/sh did not end within 1500ms");
-    assert!(exists(&place.path("started")), "the time was too short to start it");
+    assert!(place.path("started").exists(), "the time was too short to start it");
     let group = std::fs::read_to_string(place.path("started")).unwrap();
     let group = rustix::process::Pid::from_raw(group.trim().parse().unwrap()).unwrap();
     until("the end of the group", || rustix::process::test_kill_process_group(group).is_err()).await;
