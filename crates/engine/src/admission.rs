@@ -4,55 +4,83 @@
 //! hands it to the next waiter.
 
 use parking_lot::Mutex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
-use turnkeep_base::limit::{MAX_COOLING_WAIT, MAX_QUEUE_WAIT};
 use turnkeep_base::{AccountId, Fault, Secret};
-use turnkeep_policy::Moment;
-use turnkeep_policy::accounts::{AccountKey, Candidate, Need, Pick, Pool, Snapshot, Standing, Status, Unavailable};
+use turnkeep_policy::accounts::{
+    AccountKey, AccountSpec, Applied, Bearing, Candidate, ChargeRef, Judged, Need, Pick, Pool, Saved, Snapshot, Taken,
+    Tier, Unavailable, UpstreamSnapshot, UpstreamSpec,
+};
 use turnkeep_policy::queue::{Queue, Ticket};
+use turnkeep_policy::{Moment, Tuning};
 
 use crate::route::Route;
 
 /// What a turn's next attempt needs, owned, so that it can wait.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// The routes that may still serve.
+    /// The turn's routes.
     pub routes: Arc<[Route]>,
-    /// The first of them that may.
+    /// The first of them that may serve.
     pub from_route: usize,
+    /// Only the routes to models with a larger window; otherwise only the others.
+    pub larger: bool,
     /// Accounts that have been tried.
     pub tried: Vec<AccountKey>,
     /// Only this account.
     pub only: Option<AccountKey>,
     /// Breaks ties.
     pub tie: u64,
+    /// Tokens that the attempt will likely cost.
+    pub tokens: u64,
+    /// It is a counted retry.
+    pub retry: bool,
 }
 
 impl Wanted {
-    fn pick(&self, pool: &Pool, now: Moment) -> Result<Pick, Unavailable> {
-        let routes = self.routes.get(self.from_route..).unwrap_or(&[]);
-        let mut few: [Candidate<'_>; 8] = [Candidate { upstream: "", model: "" }; 8];
+    /// Asks with this turn's need.
+    fn with_need<T>(&self, ask: impl FnOnce(&Need<'_>) -> T) -> T {
+        let mut few = [Candidate { upstream: "", model: "", tier: Tier::Own }; 8];
         let many: Vec<Candidate<'_>>;
-        let candidates: &[Candidate<'_>] = if routes.len() <= few.len() {
-            for (place, route) in few.iter_mut().zip(routes) {
+        let routes: &[Candidate<'_>] = if self.routes.len() <= few.len() {
+            for (place, route) in few.iter_mut().zip(self.routes.iter()) {
                 *place = candidate(route);
             }
-            &few[..routes.len()]
+            &few[..self.routes.len()]
         } else {
-            many = routes.iter().map(candidate).collect();
+            many = self.routes.iter().map(candidate).collect();
             &many
         };
-        let need = Need { routes: candidates, tried: &self.tried, only: self.only, tie: self.tie };
-        pool.pick(now, &need).map(|pick| Pick { route: pick.route + self.from_route, ..pick })
+        ask(&Need {
+            routes,
+            from_route: self.from_route,
+            larger: self.larger,
+            tried: &self.tried,
+            only: self.only,
+            tie: self.tie,
+            tokens: self.tokens,
+            retry: self.retry,
+        })
+    }
+
+    fn pick(&self, pool: &mut Pool, now: Moment) -> Result<Pick, Unavailable> {
+        self.with_need(|need| pool.pick(now, need))
+    }
+
+    fn take(&self, pool: &mut Pool, now: Moment) -> Result<(Pick, Taken), Unavailable> {
+        self.with_need(|need| {
+            let pick = pool.pick(now, need)?;
+            let taken = pool.take(now, &pick, need);
+            Ok((pick, taken))
+        })
     }
 }
 
 fn candidate(route: &Route) -> Candidate<'_> {
-    Candidate { upstream: &route.upstream.name, model: &route.model }
+    Candidate { upstream: &route.upstream.name, model: &route.model, tier: route.tier }
 }
 
 #[derive(Debug)]
@@ -62,27 +90,90 @@ struct Waiting {
     grant: oneshot::Sender<Option<SlotLease>>,
 }
 
+/// An account's credential and how many there have been.
 #[derive(Debug, Default)]
+struct Credential {
+    secret: Option<Secret>,
+    generation: u64,
+}
+
+#[derive(Debug)]
 struct Inner {
     pool: Pool,
     queue: Queue<Waiting>,
     changed: BTreeSet<AccountKey>,
+    credentials: BTreeMap<AccountId, Credential>,
+    max_cooling_wait: Duration,
+    max_queue_wait: Duration,
+}
+
+/// All that admission is configured with; applied as one.
+#[derive(Debug, Default)]
+pub struct Setup {
+    /// The numbers.
+    pub tuning: Tuning,
+    /// The upstreams, with the way that their calls leave.
+    pub upstreams: Vec<UpstreamSpec>,
+    /// The accounts with their credentials. `has_secret` and `generation` are set here.
+    pub accounts: Vec<(AccountSpec, Option<Secret>)>,
+    /// The configured (upstream, model) pairs.
+    pub routes: Vec<(Arc<str>, Arc<str>)>,
 }
 
 /// Admission and selection over all accounts.
 #[derive(Debug)]
 pub struct Admission {
     inner: Mutex<Inner>,
-    secrets: Vec<Option<Secret>>,
     origin: Instant,
     changes: Notify,
 }
 
 impl Admission {
-    /// Over a pool; `secrets` are in the pool's order.
-    pub fn new(pool: Pool, secrets: Vec<Option<Secret>>, origin: Instant) -> Arc<Self> {
-        let inner = Inner { pool, ..Inner::default() };
-        Arc::new(Admission { inner: Mutex::new(inner), secrets, origin, changes: Notify::new() })
+    /// Over no account yet.
+    pub fn new(tuning: Tuning, origin: Instant) -> Arc<Self> {
+        let inner = Inner {
+            max_cooling_wait: tuning.max_cooling_wait,
+            max_queue_wait: tuning.max_queue_wait,
+            queue: Queue::new(tuning.queue_places),
+            pool: Pool::new(tuning),
+            changed: BTreeSet::new(),
+            credentials: BTreeMap::new(),
+        };
+        Arc::new(Admission { inner: Mutex::new(inner), origin, changes: Notify::new() })
+    }
+
+    /// Takes a configuration up, as one. What runs goes on; standings, cooldowns and slots in use survive; accounts that
+    /// are no longer there take no new attempt. A secret that differs from the one before raises its generation.
+    pub fn reconfigure(self: &Arc<Self>, setup: Setup) {
+        {
+            let mut inner = self.inner.lock();
+            inner.max_cooling_wait = setup.tuning.max_cooling_wait;
+            inner.max_queue_wait = setup.tuning.max_queue_wait;
+            inner.queue.set_places(setup.tuning.queue_places);
+            let accounts = setup.accounts.into_iter().map(|(mut spec, secret)| {
+                spec.has_secret = secret.is_some();
+                spec.generation = inner.credentials.entry(spec.id.clone()).or_default().put(secret);
+                spec
+            });
+            let accounts = accounts.collect();
+            let now = self.now();
+            inner.pool.reconfigure(now, setup.tuning, setup.upstreams, accounts, setup.routes);
+        }
+        self.serve_waiters();
+    }
+
+    /// Gives an account another credential, or takes it. False when there is no such account.
+    pub fn set_secret(self: &Arc<Self>, id: &AccountId, secret: Option<Secret>) -> bool {
+        let known = {
+            let mut inner = self.inner.lock();
+            let has_secret = secret.is_some();
+            let Some(credential) = inner.credentials.get_mut(id) else { return false };
+            let generation = credential.put(secret);
+            let now = self.now();
+            inner.pool.set_secret(now, id, has_secret, generation)
+        };
+        self.serve_waiters();
+        known
     }
 
     /// The pure time of an instant.
@@ -107,15 +198,11 @@ impl Admission {
         deadline: Instant,
     ) -> Result<SlotLease, Unavailable> {
         let began = Instant::now();
-        let queue_end = deadline.min(began + MAX_QUEUE_WAIT);
         loop {
-            let outcome = {
+            let (outcome, max_cooling_wait, max_queue_wait) = {
                 let mut inner = self.inner.lock();
-                match wanted.pick(&inner.pool, self.now()) {
-                    Ok(pick) => {
-                        inner.pool.take(&pick);
-                        return Ok(self.lease(&inner.pool, pick, &wanted.routes));
-                    }
+                let outcome = match wanted.take(&mut inner.pool, self.now()) {
+                    Ok((pick, taken)) => return Ok(self.lease(&inner, &pick, taken, &wanted.routes)),
                     Err(Unavailable::AllBusy { retry_at }) => {
                         let upstream = wanted.routes.get(wanted.from_route).map_or("", |route| &route.upstream.name);
                         let (grant, granted) = oneshot::channel();
@@ -126,19 +213,24 @@ impl Admission {
                         Ok((ticket, granted, retry_at))
                     }
                     Err(other) => Err(other),
-                }
+                };
+                (outcome, inner.max_cooling_wait, inner.max_queue_wait)
             };
             match outcome {
                 Ok((ticket, granted, retry_at)) => {
                     let place = Place { admission: self, ticket };
-                    if let Some(lease) = self.wait_in_queue(place, &wanted, granted, retry_at, queue_end).await? {
+                    let end = deadline.min(began + max_queue_wait);
+                    if let Some(lease) = self.wait_in_queue(place, &wanted, granted, retry_at, end).await? {
                         return Ok(lease);
                     }
                 }
-                Err(Unavailable::AllCooling { retry_at } | Unavailable::AllErrored { retry_at })
-                    if self.now().until(retry_at) <= MAX_COOLING_WAIT
-                        && began.elapsed() <= MAX_COOLING_WAIT
-                        && self.instant(retry_at) < deadline =>
+                Err(
+                    Unavailable::AllCooling { retry_at }
+                    | Unavailable::AllErrored { retry_at }
+                    | Unavailable::EgressClosed { retry_at },
+                ) if self.now().until(retry_at) <= max_cooling_wait
+                    && began.elapsed() <= max_cooling_wait
+                    && self.instant(retry_at) < deadline =>
                 {
                     tokio::time::sleep_until(self.instant(retry_at)).await;
                 }
@@ -169,7 +261,7 @@ impl Admission {
             }
             self.serve_waiters();
             // The wait may have been lengthened since, or another account may cool now.
-            retry_at = match wanted.pick(&self.inner.lock().pool, self.now()) {
+            retry_at = match wanted.pick(&mut self.inner.lock().pool, self.now()) {
                 Err(Unavailable::AllBusy { retry_at }) => retry_at,
                 Ok(_) | Err(_) => None,
             };
@@ -186,15 +278,12 @@ impl Admission {
                 }
                 let now = self.now();
                 let Inner { pool, queue, .. } = &mut *inner;
-                let next = queue.next_for(|waiting| match waiting.wanted.pick(pool, now) {
+                let next = queue.next_for(|waiting| match waiting.wanted.take(pool, now) {
                     Err(Unavailable::AllBusy { .. }) => None,
                     other => Some(other.ok()),
                 });
-                let Some((waiting, pick)) = next else { return };
-                let lease = pick.map(|pick| {
-                    inner.pool.take(&pick);
-                    self.lease(&inner.pool, pick, &waiting.wanted.routes)
-                });
+                let Some((waiting, taken)) = next else { return };
+                let lease = taken.map(|(pick, taken)| self.lease(&inner, &pick, taken, &waiting.wanted.routes));
                 (waiting.grant, lease)
             };
             // A waiter that has just left drops the lease, which comes back here; the lock is not held.
@@ -202,11 +291,21 @@ impl Admission {
         }
     }
 
-    fn lease(self: &Arc<Self>, pool: &Pool, pick: Pick, routes: &Arc<[Route]>) -> SlotLease {
-        let id = pool.id(pick.account).cloned();
+    fn lease(self: &Arc<Self>, inner: &Inner, pick: &Pick, taken: Taken, routes: &Arc<[Route]>) -> SlotLease {
         let route = routes[pick.route].clone();
+        let id = inner.pool.id(pick.account).cloned();
         let id = id.unwrap_or_else(|| AccountId { upstream: route.upstream.name.clone(), account: "".into() });
-        SlotLease { admission: self.clone(), pick, id, route, judged: false }
+        let secret = inner.credentials.get(&id).and_then(|credential| credential.secret.clone());
+        SlotLease {
+            admission: self.clone(),
+            account: pick.account,
+            route_index: pick.route,
+            taken: Some(taken),
+            id,
+            route,
+            secret,
+            sent: false,
+        }
     }
 
     fn changed(&self, inner: &mut Inner, key: AccountKey) {
@@ -238,6 +337,12 @@ impl Admission {
         self.inner.lock().pool.snapshots()
     }
 
+    /// All upstreams as they are.
+    pub fn upstreams(&self) -> Vec<UpstreamSnapshot> {
+        let now = self.now();
+        self.inner.lock().pool.upstreams(now)
+    }
+
     /// Some account could serve, now or after a wait.
     pub fn has_usable(&self) -> bool {
         self.inner.lock().pool.has_usable()
@@ -254,21 +359,57 @@ impl Admission {
     }
 
     /// Puts a persisted standing back.
-    pub fn restore(&self, id: &AccountId, standing: Standing) {
-        self.inner.lock().pool.restore(id, standing);
+    pub fn restore(&self, id: &AccountId, saved: Saved) {
+        let now = self.now();
+        self.inner.lock().pool.restore(now, id, saved);
     }
 
     /// The operator takes an account out, or brings it back with a clean sheet; what runs on it may finish. False when
     /// there is no such account.
     pub fn switch(self: &Arc<Self>, id: &AccountId, enabled: bool) -> bool {
-        let known = self.inner.lock().pool.set_enabled(id, enabled);
+        let known = {
+            let now = self.now();
+            self.inner.lock().pool.set_enabled(now, id, enabled)
+        };
         self.serve_waiters();
         known
+    }
+
+    /// Takes one charge back that a second account's same answer has shown to be the request's.
+    pub fn take_back(self: &Arc<Self>, account: AccountKey, charge: ChargeRef) -> bool {
+        let taken_back = {
+            let mut inner = self.inner.lock();
+            let now = self.now();
+            let taken_back = inner.pool.take_back(now, charge);
+            if taken_back {
+                self.changed(&mut inner, account);
+            }
+            taken_back
+        };
+        self.serve_waiters();
+        taken_back
     }
 
     /// The present moment, for views of [`Admission::snapshots`].
     pub fn present(&self) -> Moment {
         self.now()
+    }
+}
+
+impl Credential {
+    /// Puts a secret in; the generation rises if it is another one.
+    fn put(&mut self, secret: Option<Secret>) -> u64 {
+        let same = match (&self.secret, &secret) {
+            (Some(old), Some(new)) => old.expose() == new.expose(),
+            // A secret that is missing for a while is the same one when it comes back; what is new is decided then.
+            (_, None) => true,
+            (None, Some(_)) => false,
+        };
+        if !same {
+            self.generation += 1;
+        }
+        self.secret = secret;
+        self.generation
     }
 }
 
@@ -289,16 +430,19 @@ impl Drop for Place<'_> {
 #[derive(Debug)]
 pub struct SlotLease {
     admission: Arc<Admission>,
-    pick: Pick,
+    account: AccountKey,
+    route_index: usize,
+    taken: Option<Taken>,
     id: AccountId,
     route: Route,
-    judged: bool,
+    secret: Option<Secret>,
+    sent: bool,
 }
 
 impl SlotLease {
     /// The account.
     pub fn account(&self) -> AccountKey {
-        self.pick.account
+        self.account
     }
 
     /// The account's identity.
@@ -308,7 +452,7 @@ impl SlotLease {
 
     /// The route's place in the turn's list.
     pub fn route_index(&self) -> usize {
-        self.pick.route
+        self.route_index
     }
 
     /// The route.
@@ -316,39 +460,56 @@ impl SlotLease {
         &self.route
     }
 
-    /// The account's credential.
+    /// The account's credential, as it was when the slot was taken.
     pub fn secret(&self) -> Option<Secret> {
-        self.admission.secrets.get(self.pick.account.0 as usize).cloned().flatten()
+        self.secret.clone()
     }
 
-    /// The attempt ended with a fault: what the blame table says happens to the account, and the slot comes back.
-    pub fn judge(mut self, fault: &Fault) {
-        self.judged = true;
+    /// The request is handed to the transport: from here on the account's rate is spent.
+    pub fn sent(&mut self) {
+        self.sent = true;
+    }
+
+    /// The attempt ended with a fault: what the blame table says happens to the account, and the slot comes back. With
+    /// [`Bearing::DeclaredOnly`] only what the provider declared is applied.
+    pub fn judge(mut self, fault: &Fault, bearing: Bearing) -> Judged {
         let admission = self.admission.clone();
         let mut inner = admission.inner.lock();
-        let status = |inner: &Inner| inner.pool.status(self.pick.account).cloned();
-        let before = status(&inner);
-        inner.pool.judge(admission.now(), self.pick.account, &self.route.model, self.pick.trial, fault);
-        let after = status(&inner);
-        admission.changed(&mut inner, self.pick.account);
-        drop(inner);
-        if before != after
-            && let Some(after) = after
-            && after != Status::Active
-        {
-            tracing::warn!(account = %self.id, status = after.name(), why = %fault, "an account is out");
+        let Some(taken) = &mut self.taken else { return Judged::default() };
+        if fault.phase == turnkeep_base::Phase::Unsent {
+            self.sent = false;
         }
+        let judged = inner.pool.judge(admission.now(), taken, fault, bearing);
+        if judged.changed {
+            admission.changed(&mut inner, self.account);
+        }
+        drop(inner);
+        let out = judged.applied.iter().find_map(|applied| match applied {
+            Applied::Errored { .. } => Some("errored"),
+            Applied::Suspended => Some("suspended"),
+            Applied::Recorded(_)
+            | Applied::Budget { .. }
+            | Applied::Cooled { .. }
+            | Applied::Sample
+            | Applied::Misconfigured => None,
+        });
+        if let Some(status) = out {
+            tracing::warn!(account = %self.id, status, why = %fault, "an account is out");
+        }
+        if judged.burst {
+            let (upstream, model) = (&*self.route.upstream.name, &*self.route.model);
+            tracing::warn!(upstream, model, "several accounts were rate limited at once: the gateway's own address is");
+        }
+        judged
     }
 
-    /// The upstream completed the turn: the account's success, and the slot comes back.
-    pub fn succeed(mut self) {
-        self.judged = true;
+    /// The upstream completed the turn, for so many tokens: the account's success, and the slot comes back.
+    pub fn succeed(mut self, tokens: Option<u64>) {
         let admission = self.admission.clone();
         let mut inner = admission.inner.lock();
-        let before = self.pick.trial;
-        inner.pool.succeed(self.pick.account, &self.route.model, self.pick.trial);
-        if before {
-            admission.changed(&mut inner, self.pick.account);
+        let Some(taken) = &mut self.taken else { return };
+        if inner.pool.succeed(admission.now(), taken, tokens) {
+            admission.changed(&mut inner, self.account);
         }
     }
 }
@@ -357,9 +518,10 @@ impl Drop for SlotLease {
     fn drop(&mut self) {
         {
             let mut inner = self.admission.inner.lock();
-            inner.pool.release(self.pick.account);
-            if !self.judged {
-                inner.pool.end_unjudged(self.admission.now(), self.pick.account, self.pick.trial);
+            if let Some(taken) = self.taken.take()
+                && inner.pool.release(self.admission.now(), taken, self.sent)
+            {
+                self.admission.changed(&mut inner, self.account);
             }
         }
         self.admission.serve_waiters();

@@ -5,14 +5,13 @@ use crate::upstream_error::UpstreamError;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
 use std::task::{Context, Poll};
-use std::time::Duration;
 use turnkeep_base::limit::{MAX_ERROR_BODY, MAX_EVENT};
-use turnkeep_base::{Evidence, Fault, FaultKind, Phase};
+use turnkeep_base::{Declared, Evidence, Fault, FaultKind, Phase};
 use turnkeep_dialect::classify;
 use turnkeep_dialect::event::Class;
 use turnkeep_dialect::reply::{Facts, Piece, Progress, ReplyFault, ReplyOptions, StreamCodec};
 use turnkeep_dialect::request::{ClientRequest, Operation};
-use turnkeep_dialect::{messages, reply};
+use turnkeep_dialect::{messages, reply, windows};
 
 /// What one read brought.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +32,8 @@ enum Way {
     Error {
         status: StatusCode,
         whole: BytesMut,
-        wait: Option<Duration>,
+        /// What the reply's headers say of the provider's limits.
+        declared: Declared,
     },
 }
 
@@ -50,7 +50,8 @@ pub(crate) struct Answering {
 }
 
 impl Answering {
-    pub(crate) fn new(answer: Answer, request: &ClientRequest, options: ReplyOptions) -> Self {
+    /// `wall_ms` is the gateway's own time, for a reply that states none.
+    pub(crate) fn new(answer: Answer, request: &ClientRequest, options: ReplyOptions, wall_ms: u64) -> Self {
         let is = |kind: &str| {
             let value = answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
             value.is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with(kind))
@@ -58,7 +59,7 @@ impl Answering {
         // A stream that is answered as plain JSON or a page is read whole: it is an error, or not the protocol.
         let not_a_stream = request.stream && (is("application/json") || is("text/html"));
         let way = if !answer.status.is_success() || not_a_stream {
-            Way::Error { status: answer.status, whole: BytesMut::new(), wait: declared_wait(&answer.headers) }
+            Way::Error { status: answer.status, whole: BytesMut::new(), declared: declared(&answer.headers, wall_ms) }
         } else if request.stream {
             Way::Stream(Box::new(StreamCodec::new(&options)))
         } else {
@@ -170,7 +171,7 @@ impl Answering {
     }
 
     fn classify(&mut self) -> Result<Read, Fault> {
-        let Way::Error { status, whole, wait } = &mut self.way else {
+        let Way::Error { status, whole, declared } = &mut self.way else {
             return Ok(Read { content: false, progress: Progress::Open });
         };
         let body = std::mem::take(whole).freeze();
@@ -179,7 +180,9 @@ impl Answering {
         if status.is_success() && classified.evidence.code.is_none() {
             classified.kind = FaultKind::MalformedResponse;
         }
-        let fault = Fault::new(classified.kind, Phase::Answered, classified.evidence.clone()).wait(*wait);
+        let declared = std::mem::take(declared).and(classified.declared.clone());
+        let mut fault = Fault::new(classified.kind, Phase::Answered, classified.evidence.clone()).declaring(declared);
+        fault.context_too_long = classified.context_too_long;
         self.error = Some(UpstreamError { status, body, dialect: self.options.upstream, classified });
         Err(fault)
     }
@@ -213,14 +216,14 @@ impl Answering {
 }
 
 fn answered(fault: ReplyFault) -> Fault {
-    Fault::new(fault.kind, Phase::Answered, fault.evidence)
+    let mut out = Fault::new(fault.kind, Phase::Answered, fault.evidence).declaring(fault.declared);
+    out.context_too_long = fault.context_too_long;
+    out
 }
 
-/// The wait that a reply declares: `retry-after-ms`, else `retry-after` in seconds. Dates are left to a later version.
-fn declared_wait(headers: &HeaderMap) -> Option<Duration> {
-    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
-    let seconds = number("retry-after-ms").map(|ms| ms / 1000.0).or_else(|| number("retry-after"))?;
-    (seconds.is_finite() && seconds >= 0.0).then(|| Duration::from_secs_f64(seconds.min(30.0 * 86_400.0)))
+/// What a reply's headers say of its provider's limits.
+fn declared(headers: &HeaderMap, wall_ms: u64) -> Declared {
+    windows::from_headers(&|name| headers.get(name)?.to_str().ok(), wall_ms)
 }
 
 #[cfg(test)]
@@ -252,7 +255,7 @@ mod tests {
             max_event: MAX_EVENT,
         };
         let answer = Answer { status: StatusCode::OK, headers: HeaderMap::new(), body: Box::new(Nothing) };
-        let mut answering = Answering::new(answer, &request, options);
+        let mut answering = Answering::new(answer, &request, options, 0);
         let delta = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"finish_reason\":null}]}\n\n";
         let error = "data: {\"error\":{\"message\":\"broken\",\"type\":\"server_error\"}}\n\n";
         let outcome = answering.feed(Bytes::from(format!("{delta}{error}")));

@@ -2,11 +2,13 @@
 
 use crate::admission::SlotLease;
 use crate::engine::Engine;
+use crate::evidence;
 use crate::machine::AttemptEnd;
 use crate::ports::{AttemptClosed, AttemptOpened, AttemptOutcome, Ledger, WallClock};
 use std::sync::Arc;
-use turnkeep_base::{AttemptId, Usage};
+use turnkeep_base::{AttemptId, Fault, Usage};
 use turnkeep_dialect::reply::Facts;
+use turnkeep_policy::accounts::{Bearing, ChargeRef};
 
 /// Bytes of text that are taken for one token where nothing better is known.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -33,22 +35,35 @@ impl OpenAttempt {
         }
     }
 
-    /// Closes the attempt: the slot comes back, the account is judged, the entry gets its end.
-    pub(crate) async fn close(mut self, engine: &Engine, lease: Option<SlotLease>, end: AttemptEnd, facts: &Facts) {
+    /// Closes the attempt: the slot comes back, the account is judged, the proof is kept, the entry gets its end. What the
+    /// judgement charged comes back, for a corroboration to take it back. `late` is what the upstream had answered when
+    /// the client left.
+    pub(crate) async fn close(
+        mut self,
+        engine: &Engine,
+        lease: Option<SlotLease>,
+        end: AttemptEnd,
+        late: Option<Fault>,
+        facts: &Facts,
+    ) -> Option<ChargeRef> {
+        let mut charge = None;
         self.closed = true;
         let tally = &engine.tally;
         let (outcome, usage, exact) = match &end {
             AttemptEnd::Completed => {
-                if let Some(lease) = lease {
-                    lease.succeed();
-                }
                 let (usage, exact) = self.usage(facts, true);
+                if let Some(lease) = lease {
+                    lease.succeed(Some(usage.input.saturating_add(usage.output)));
+                }
                 (AttemptOutcome::Completed, usage, exact)
             }
             AttemptEnd::Failed(fault) => {
                 tally.fault(fault, &self.upstream);
                 if let Some(lease) = lease {
-                    lease.judge(fault);
+                    let (account, model) = (lease.id().clone(), lease.route().model.clone());
+                    let judged = lease.judge(fault, Bearing::Full);
+                    engine.faults.note(evidence::of_attempt(engine, self.attempt, account, model, fault, &judged));
+                    charge = judged.charge;
                 }
                 let (usage, exact) = if facts.content_bytes > 0 || facts.usage.is_some() {
                     self.usage(facts, false)
@@ -58,7 +73,11 @@ impl OpenAttempt {
                 (AttemptOutcome::Failed(fault.kind), usage, exact)
             }
             AttemptEnd::Interrupted => {
-                drop(lease);
+                if let (Some(lease), Some(fault)) = (lease, late) {
+                    let (account, model) = (lease.id().clone(), lease.route().model.clone());
+                    let judged = lease.judge(&fault, Bearing::DeclaredOnly);
+                    engine.faults.note(evidence::of_attempt(engine, self.attempt, account, model, &fault, &judged));
+                }
                 let (usage, exact) = self.usage(facts, false);
                 (AttemptOutcome::Interrupted, usage, exact)
             }
@@ -78,6 +97,7 @@ impl OpenAttempt {
         if let Err(error) = self.ledger.close(closed).await {
             tracing::error!(attempt = %self.attempt, %error, "a ledger entry could not be closed; it will be at the next start");
         }
+        charge
     }
 
     /// What the provider reported for a whole answer is exact; a part of an answer is estimated.

@@ -9,9 +9,11 @@ use crate::answer::{Answering, Read};
 use crate::call::{self, Written};
 use crate::closing::OpenAttempt;
 use crate::engine::{Engine, TurnInput};
+use crate::machine::corroborate::Likeness;
 use crate::machine::{Downstream, Effect, Event, Machine, TurnEnd, TurnFacts};
 use crate::pipe::ReplyWriter;
 use crate::ports::{Answer, AttemptOpened, Call};
+use crate::route::Tier;
 use crate::upstream_error::{UpstreamError, error_read, scrub};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -22,10 +24,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use turnkeep_base::limit::LEDGER_WAIT;
-use turnkeep_base::{AttemptId, ClientError, Evidence, Fault, FaultKind, Phase};
+use turnkeep_base::{AccountId, AttemptId, ClientError, Evidence, Fault, FaultKind, Phase};
 use turnkeep_dialect::reply;
 use turnkeep_policy::Moment;
-use turnkeep_policy::accounts::Unavailable;
+use turnkeep_policy::accounts::{AccountKey, ChargeRef, Unavailable};
 
 /// How long the connection may take to take a whole reply, after which it counts as undelivered.
 const DELIVERY_WAIT: Duration = Duration::from_secs(60);
@@ -38,6 +40,14 @@ enum Waiting {
     Head(BoxFuture<'static, Result<Answer, Fault>>),
     Body,
     Room,
+}
+
+/// A charge that this turn has made on an account, and the answer it was made for.
+struct Charged {
+    said: Likeness,
+    account: AccountKey,
+    id: AccountId,
+    charge: ChargeRef,
 }
 
 /// One turn being driven.
@@ -55,6 +65,10 @@ pub(crate) struct Drive {
     upstream_error: Option<UpstreamError>,
     /// The faults that attempts' closings have counted.
     counted: Vec<FaultKind>,
+    /// Charges of this turn that a second account's same answer would take back.
+    charges: Vec<Charged>,
+    /// What the upstream had answered when the client left.
+    declared_late: Option<Fault>,
     uncarriable: Option<ClientError>,
     dropped: Vec<String>,
     answered_by: Option<String>,
@@ -74,7 +88,9 @@ impl Drive {
             streamed: input.request.stream,
             total: input.timeout.map_or(total, |timeout| timeout.min(total)),
             total_set_by_caller: input.timeout.is_some_and(|timeout| timeout < total),
-            routes: input.routes.len(),
+            routes: input.routes.iter().filter(|route| route.tier != Tier::Larger).count(),
+            larger: input.routes.iter().any(|route| route.tier == Tier::Larger),
+            rules: engine.rules(),
         };
         let jitter = engine.random.bits() as u64;
         Drive {
@@ -90,6 +106,8 @@ impl Drive {
             answering: None,
             upstream_error: None,
             counted: Vec::new(),
+            charges: Vec::new(),
+            declared_late: None,
             uncarriable: None,
             dropped: Vec::new(),
             answered_by: None,
@@ -201,7 +219,10 @@ impl Drive {
             Happened::Gone | Happened::Chunk(_) | Happened::Room => {}
         }
         match happened {
-            Happened::Gone => Event::ClientGone,
+            Happened::Gone => {
+                self.hear_out();
+                Event::ClientGone
+            }
             Happened::Slot(Ok(lease)) => self.slot(lease),
             Happened::Slot(Err(unavailable)) => Event::NoSlot(unavailable),
             Happened::Entry(true) => Event::Recorded,
@@ -228,7 +249,8 @@ impl Drive {
 
     fn head(&mut self, answer: Answer) -> Event {
         let options = self.reply_options();
-        self.answering = Some(Answering::new(answer, &self.input.request, options));
+        let wall_ms = self.engine.clock.unix_ms();
+        self.answering = Some(Answering::new(answer, &self.input.request, options, wall_ms));
         self.waiting = Waiting::Body;
         Event::Answering
     }
@@ -312,6 +334,7 @@ impl Drive {
                 }
             }
             Effect::CloseAttempt(end) => self.close_attempt(end).await,
+            Effect::TakeBack(said) => self.take_back(&said),
             Effect::CloseTurn(end) => self.close_turn(end),
             Effect::WriteTerminal => self.write_terminal(),
             Effect::WriteError(ending) => self.write_error(&ending),
@@ -329,7 +352,10 @@ impl Drive {
             from_route: wanted.from_route,
             tried: wanted.tried,
             only: wanted.only,
+            larger: wanted.larger,
+            retry: wanted.retry,
             tie: self.input.id.bits() as u64,
+            tokens: estimated_tokens(&self.input),
         };
         let admission = self.engine.admission.clone();
         let caller = self.input.caller.clone();
@@ -359,7 +385,7 @@ impl Drive {
             upstream_model: lease.route().model.clone(),
             dialect: self.input.request.dialect,
             opened_ms: self.engine.clock.unix_ms(),
-            estimated_input: self.input.request.body.len() as u64 / 4,
+            estimated_input: estimated_tokens(&self.input),
         };
         self.attempt = Some(OpenAttempt::new(&self.engine, &entry));
         self.written = Some(written);
@@ -380,7 +406,7 @@ impl Drive {
     }
 
     fn dispatch(&mut self) {
-        let (Some(lease), Some(written)) = (&self.lease, self.written.take()) else { return };
+        let (Some(lease), Some(written)) = (&mut self.lease, self.written.take()) else { return };
         let Some(secret) = lease.secret() else {
             let evidence = Evidence::text("the account has no secret");
             self.events.push(Event::Fault(Fault::new(FaultKind::NoCredential, Phase::Unsent, evidence)));
@@ -395,6 +421,7 @@ impl Drive {
             secret,
         };
         let port = lease.route().upstream.port.clone();
+        lease.sent();
         self.dispatched_at = Some(Instant::now());
         self.upstream_error = None;
         self.waiting = Waiting::Head(Box::pin(async move {
@@ -418,4 +445,9 @@ impl Drive {
             self.waiting = Waiting::Body;
         }
     }
+}
+
+/// Input tokens guessed from the request's bytes.
+fn estimated_tokens(input: &TurnInput) -> u64 {
+    input.request.body.len() as u64 / 4
 }

@@ -2,7 +2,7 @@
 
 use crate::machine::Ending;
 use std::time::Duration;
-use turnkeep_base::{ClientError, ClientView, Dialect, Effect, Fault, FaultKind, verdict};
+use turnkeep_base::{ClientError, ClientView, Dialect, Effect, Fault, FaultKind, limit, verdict};
 use turnkeep_policy::Moment;
 use turnkeep_policy::accounts::Unavailable;
 
@@ -53,7 +53,7 @@ fn of_fault(fault: &Fault, dialect: Dialect, upstreams: Option<(&str, Option<&st
     let mut error = ClientError::new(status, code, message);
     error.param = upstreams.and_then(|(_, param)| param).map(str::to_owned);
     if error.retry_after.is_some() {
-        error.retry_after = Some(fault.declared_wait.unwrap_or(default_wait(fault.kind)));
+        error.retry_after = Some(fault.declared.longest().unwrap_or(default_wait(fault.kind)));
     }
     error.no_retry = status >= 500 && status != 503 && status != 529;
     error
@@ -65,11 +65,12 @@ fn code(kind: FaultKind) -> &'static str {
 
 fn default_wait(kind: FaultKind) -> Duration {
     match verdict::row(kind).effect {
-        Effect::RateCooldown(wait) | Effect::QuotaCooldown(wait) => wait,
+        Effect::RateCooldown => limit::RATE_COOLDOWN,
+        Effect::QuotaCooldown => limit::QUOTA_COOLDOWN,
         Effect::None
         | Effect::Budget
         | Effect::Suspend
-        | Effect::ModelBlocked(_)
+        | Effect::ModelBlocked
         | Effect::ModelOverload
         | Effect::HealthSample
         | Effect::Misconfigured => Duration::from_secs(2),
@@ -140,6 +141,20 @@ fn of_unavailable(unavailable: Unavailable, now: Moment) -> ClientError {
             let message = format!("{exhausted}: the credential of every account for this model was rejected");
             (502, "pool_exhausted", message, Some(retry_at))
         }
+        Unavailable::EgressClosed { retry_at } => (
+            429,
+            FaultKind::EgressThrottled.name(),
+            "the provider limits the gateway's own network address: several accounts behind it were rate limited at once, \
+             so all of them wait"
+                .to_owned(),
+            Some(retry_at),
+        ),
+        Unavailable::RetriesSpent => (
+            503,
+            "retries_spent",
+            "the upstream fails too often for another try of this turn; try again in a moment".to_owned(),
+            None,
+        ),
         Unavailable::NoneEntitled => {
             (403, "model_not_entitled", "no account of the gateway may use this model".to_owned(), None)
         }

@@ -3,11 +3,12 @@
 use crate::admission::Admission;
 use crate::drive::Drive;
 use crate::pipe::{ReplyReader, reply_pipe};
-use crate::ports::{Ledger, Random, WallClock};
-use crate::route::Route;
+use crate::ports::{FaultLog, Ledger, Random, WallClock};
+use crate::route::{Route, Rules};
 use crate::tally::Tally;
 use futures_util::FutureExt;
 use http::HeaderMap;
+use parking_lot::RwLock;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -64,28 +65,54 @@ pub struct Engine {
     pub admission: Arc<Admission>,
     /// The usage ledger.
     pub ledger: Arc<dyn Ledger>,
+    /// Where the proofs of faults go.
+    pub faults: Arc<dyn FaultLog>,
     /// Wall time.
     pub clock: Arc<dyn WallClock>,
     /// Randomness.
     pub random: Arc<dyn Random>,
     /// The counters.
     pub tally: Arc<Tally>,
+    rules: RwLock<Rules>,
     stop: watch::Sender<bool>,
     idle: watch::Sender<u64>,
 }
 
+/// What an engine is made of.
+pub struct EngineParts {
+    /// Admission and selection.
+    pub admission: Arc<Admission>,
+    /// The usage ledger.
+    pub ledger: Arc<dyn Ledger>,
+    /// Where the proofs of faults go.
+    pub faults: Arc<dyn FaultLog>,
+    /// Wall time.
+    pub clock: Arc<dyn WallClock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
+    /// The counters.
+    pub tally: Arc<Tally>,
+    /// The numbers of a turn.
+    pub rules: Rules,
+}
+
 impl Engine {
     /// An engine over its ports.
-    pub fn new(
-        admission: Arc<Admission>,
-        ledger: Arc<dyn Ledger>,
-        clock: Arc<dyn WallClock>,
-        random: Arc<dyn Random>,
-        tally: Arc<Tally>,
-    ) -> Arc<Self> {
+    pub fn new(parts: EngineParts) -> Arc<Self> {
         let (stop, _) = watch::channel(false);
         let (idle, _) = watch::channel(0);
-        Arc::new(Engine { admission, ledger, clock, random, tally, stop, idle })
+        let EngineParts { admission, ledger, faults, clock, random, tally, rules } = parts;
+        Arc::new(Engine { admission, ledger, faults, clock, random, tally, rules: RwLock::new(rules), stop, idle })
+    }
+
+    /// The numbers for a turn that begins now.
+    pub fn rules(&self) -> Rules {
+        *self.rules.read()
+    }
+
+    /// Other numbers, for turns that begin from now on.
+    pub fn set_rules(&self, rules: Rules) {
+        *self.rules.write() = rules;
     }
 
     /// A new turn's id.

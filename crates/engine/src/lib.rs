@@ -12,6 +12,7 @@ mod closing;
 mod drive;
 pub mod ending;
 pub mod engine;
+mod evidence;
 pub mod machine;
 pub mod pipe;
 pub mod ports;
@@ -20,4 +21,4 @@ pub mod tally;
 pub mod timers;
 mod upstream_error;
 
-pub use engine::{Engine, TurnInput};
+pub use engine::{Engine, EngineParts, TurnInput};

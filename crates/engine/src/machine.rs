@@ -6,23 +6,18 @@
 use crate::ending::STORE_UNAVAILABLE;
 use crate::timers::{Timer, Timers};
 use std::time::Duration;
-use turnkeep_base::limit::{
-    AFTER_FINISH_WAIT, HEARTBEAT_EVERY, MAX_ATTEMPTS, MAX_COOLING_WAIT, MAX_DISPATCHES, STREAM_OPEN_AFTER,
-};
-use turnkeep_base::{
-    Clock, ClockKind, Evidence, Fault, FaultKind, Next, Origin, Phase,
-    verdict::{counts, verdict},
-};
+use turnkeep_base::limit::AFTER_FINISH_WAIT;
+use turnkeep_base::{Clock, ClockKind, Evidence, Fault, FaultKind, Phase};
 use turnkeep_dialect::reply::Progress;
 use turnkeep_policy::Moment;
 use turnkeep_policy::accounts::{AccountKey, Unavailable};
 
-use crate::route::Clocks;
+pub mod corroborate;
+mod failing;
 
-/// Backoff before the first repeat; doubles with each.
-const BACKOFF: Duration = Duration::from_millis(250);
-/// The longest backoff.
-const LONGEST_BACKOFF: Duration = Duration::from_secs(5);
+use crate::route::{Clocks, Rules};
+use corroborate::{Corroboration, Likeness};
+
 /// How long a client may leave its buffer full, all together.
 const SLOW_READER: Duration = Duration::from_secs(60);
 
@@ -131,6 +126,8 @@ pub enum Effect {
     Cancel,
     /// Close the attempt.
     CloseAttempt(AttemptEnd),
+    /// Take back what this turn has charged for answers like this one.
+    TakeBack(Likeness),
     /// Close the turn.
     CloseTurn(TurnEnd),
     /// Write the end of the answer.
@@ -172,8 +169,12 @@ pub struct TurnFacts {
     pub total: Duration,
     /// The caller chose it.
     pub total_set_by_caller: bool,
-    /// How many routes there are.
+    /// How many routes there are, those to larger models left out; these come last.
     pub routes: usize,
+    /// There are routes to models with a larger window.
+    pub larger: bool,
+    /// The numbers of retries and of an open stream.
+    pub rules: Rules,
 }
 
 /// The machine of one turn.
@@ -190,6 +191,9 @@ pub struct Machine {
     account: Option<AccountKey>,
     tried: Vec<AccountKey>,
     only: Option<AccountKey>,
+    larger: bool,
+    retry: bool,
+    corroboration: Corroboration,
     counted: u8,
     dispatches: u8,
     backoffs: u32,
@@ -213,6 +217,10 @@ pub struct WantedSlot {
     pub tried: Vec<AccountKey>,
     /// Only this one.
     pub only: Option<AccountKey>,
+    /// Only models with a larger window.
+    pub larger: bool,
+    /// It is a counted retry.
+    pub retry: bool,
 }
 
 impl Machine {
@@ -230,6 +238,9 @@ impl Machine {
             account: None,
             tried: Vec::new(),
             only: None,
+            larger: false,
+            retry: false,
+            corroboration: Corroboration::default(),
             counted: 0,
             dispatches: 0,
             backoffs: 0,
@@ -267,7 +278,13 @@ impl Machine {
 
     /// What is wanted of admission now.
     pub fn wanted(&self) -> WantedSlot {
-        WantedSlot { from_route: self.from_route, tried: self.tried.clone(), only: self.only }
+        WantedSlot {
+            from_route: self.from_route,
+            tried: self.tried.clone(),
+            only: self.only,
+            larger: self.larger,
+            retry: self.retry,
+        }
     }
 
     /// Repeats on the same account, and attempts on another one than before.
@@ -335,7 +352,7 @@ impl Machine {
     fn begin(&mut self, now: Moment, out: &mut Vec<Effect>) {
         self.timers.set(Timer::Total, now.after(self.facts.total));
         if self.facts.streamed {
-            self.timers.set(Timer::OpenAfter, now.after(STREAM_OPEN_AFTER));
+            self.timers.set(Timer::OpenAfter, now.after(self.facts.rules.open_after));
         }
         self.acquire(out);
     }
@@ -365,39 +382,6 @@ impl Machine {
         out.push(Effect::Record);
     }
 
-    fn no_slot(&mut self, unavailable: Unavailable, now: Moment, out: &mut Vec<Effect>) {
-        let Some(last) = self.last.clone() else {
-            return self.fail(Ending::Unavailable(unavailable), out);
-        };
-        // The replay on the same account cannot be had now: elsewhere.
-        if self.only.take().is_some() {
-            return self.acquire(out);
-        }
-        // Nobody else is left: the same account on a new connection, once, if it was the network.
-        let network = verdict(&last).origin == Origin::Network;
-        if network
-            && !self.replayed_same
-            && let Some(account) = self.account
-        {
-            self.replayed_same = true;
-            self.tried.retain(|&tried| tried != account);
-            return self.back_off(now, out);
-        }
-        self.fail(Ending::Fault(last), out);
-    }
-
-    fn uncarriable(&mut self, out: &mut Vec<Effect>) {
-        out.push(Effect::CloseAttempt(AttemptEnd::Unsent));
-        if self.route + 1 < self.facts.routes {
-            self.from_route = self.route + 1;
-            return self.acquire(out);
-        }
-        match self.last.clone() {
-            Some(last) => self.fail(Ending::Fault(last), out),
-            None => self.fail(Ending::Uncarriable, out),
-        }
-    }
-
     fn recorded(&mut self, now: Moment, out: &mut Vec<Effect>) {
         self.stage = Stage::Dispatched;
         self.dispatches += 1;
@@ -418,7 +402,7 @@ impl Machine {
         }
         if self.downstream == Downstream::Touched {
             self.timers.set(Timer::Between, now.after(self.clocks.between));
-            self.timers.set(Timer::Heartbeat, now.after(HEARTBEAT_EVERY));
+            self.timers.set(Timer::Heartbeat, now.after(self.facts.rules.heartbeat));
         }
         match progress {
             Progress::Open => out.push(Effect::ReadOn),
@@ -483,12 +467,12 @@ impl Machine {
             }
             Timer::OpenAfter => {
                 self.downstream = self.downstream.max(Downstream::Opened);
-                self.timers.set(Timer::Heartbeat, now.after(HEARTBEAT_EVERY));
+                self.timers.set(Timer::Heartbeat, now.after(self.facts.rules.heartbeat));
                 out.push(Effect::OpenHeaders);
                 out.push(Effect::Heartbeat);
             }
             Timer::Heartbeat => {
-                self.timers.set(Timer::Heartbeat, now.after(HEARTBEAT_EVERY));
+                self.timers.set(Timer::Heartbeat, now.after(self.facts.rules.heartbeat));
                 out.push(Effect::Heartbeat);
             }
             Timer::Backoff => self.acquire(out),
@@ -514,101 +498,6 @@ impl Machine {
             Stage::Recording => out.push(Effect::CloseAttempt(AttemptEnd::Unsent)),
             Stage::Idle | Stage::Acquiring | Stage::BackingOff | Stage::Ended => {}
         }
-    }
-
-    fn fault(&mut self, fault: Fault, now: Moment, out: &mut Vec<Effect>) {
-        // The model has finished every choice; what broke was the wait for usage.
-        if self.timers.is_set(Timer::AfterFinish) && verdict(&fault).origin == Origin::Network {
-            self.timers.clear(Timer::AfterFinish);
-            out.push(Effect::Settle);
-            return;
-        }
-        if matches!(self.stage, Stage::Dispatched | Stage::Answering) {
-            out.push(Effect::Cancel);
-            out.push(Effect::CloseAttempt(AttemptEnd::Failed(fault.clone())));
-        }
-        for timer in [Timer::FirstContent, Timer::Between, Timer::AfterFinish, Timer::Backoff, Timer::SlowReader] {
-            self.timers.clear(timer);
-        }
-        self.blocked_since = None;
-        if counts(&fault) {
-            self.counted += 1;
-        }
-        if let Some(account) = self.account
-            && !self.tried.contains(&account)
-        {
-            self.tried.push(account);
-        }
-        let next = verdict(&fault).row.next;
-        let spent = self.counted >= MAX_ATTEMPTS || self.dispatches >= MAX_DISPATCHES;
-        let once_more = match next {
-            Next::ElsewhereOnce => !self.once.contains(&fault.kind),
-            Next::Elsewhere | Next::ElsewhereFree | Next::SameThenElsewhere | Next::NextRoute => true,
-            Next::Stop | Next::NeverStarted | Next::SameFullHistory => false,
-        };
-        self.once.push(fault.kind);
-        // A later route's refusal of the request or the model does not hide the fault that led there.
-        let hides =
-            matches!(fault.kind, FaultKind::RequestInvalid | FaultKind::ModelNotFound | FaultKind::ModelNotEntitled)
-                && self.first_route.is_some_and(|first| self.route > first);
-        let shown = self.last.take().filter(|_| hides).unwrap_or_else(|| fault.clone());
-        self.last = Some(shown.clone());
-        if self.downstream == Downstream::Touched || spent || !once_more {
-            return self.fail(Ending::Fault(shown), out);
-        }
-        match next {
-            Next::NextRoute => {
-                self.from_route = self.route + 1;
-                if self.from_route >= self.facts.routes {
-                    return self.fail(Ending::Fault(shown), out);
-                }
-                self.acquire(out);
-            }
-            Next::SameThenElsewhere => {
-                let short = fault.declared_wait.is_none_or(|wait| wait <= MAX_COOLING_WAIT);
-                if short && !self.replayed_same {
-                    self.replayed_same = true;
-                    self.only = self.account;
-                }
-                self.acquire(out);
-            }
-            Next::Elsewhere | Next::ElsewhereOnce => match verdict(&fault).origin {
-                Origin::Network | Origin::Upstream | Origin::Unclassified => self.back_off(now, out),
-                Origin::Account
-                | Origin::Model
-                | Origin::Request
-                | Origin::Caller
-                | Origin::Egress
-                | Origin::Conversation
-                | Origin::Gateway
-                | Origin::Client => self.acquire(out),
-            },
-            Next::ElsewhereFree => self.acquire(out),
-            Next::Stop | Next::NeverStarted | Next::SameFullHistory => self.fail(Ending::Fault(shown), out),
-        }
-    }
-
-    fn back_off(&mut self, now: Moment, out: &mut Vec<Effect>) {
-        let longest = BACKOFF.saturating_mul(1 << self.backoffs.min(5)).min(LONGEST_BACKOFF);
-        self.backoffs += 1;
-        // Full jitter: any part of the longest wait, from the turn's own randomness.
-        self.jitter = self.jitter.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let part = (self.jitter >> 33) as f64 / f64::from(u32::MAX >> 1);
-        self.stage = Stage::BackingOff;
-        self.timers.set(Timer::Backoff, now.after(longest.mul_f64(part.clamp(0.0, 1.0))));
-        let _ = out;
-    }
-
-    fn fail(&mut self, ending: Ending, out: &mut Vec<Effect>) {
-        self.end(TurnEnd::Failed(ending.clone()), out);
-        out.push(Effect::WriteError(ending));
-        out.push(Effect::End);
-    }
-
-    fn end(&mut self, end: TurnEnd, out: &mut Vec<Effect>) {
-        self.timers.clear_all();
-        self.stage = Stage::Ended;
-        out.push(Effect::CloseTurn(end));
     }
 }
 

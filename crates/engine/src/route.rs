@@ -5,6 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use turnkeep_base::Dialect;
+use turnkeep_base::limit::{HEARTBEAT_EVERY, STREAM_OPEN_AFTER};
+use turnkeep_policy::Tuning;
+pub use turnkeep_policy::accounts::Tier;
 
 /// The times of one upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +30,46 @@ impl Default for Clocks {
             total: Duration::from_secs(600),
             max_turn: Duration::from_secs(60 * 60),
         }
+    }
+}
+
+/// The numbers of a turn's retries, and of a stream that has nothing to say yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Counted attempts.
+    pub attempts: u8,
+    /// Dispatches, refused ones included.
+    pub dispatches: u8,
+    /// The longest first backoff; it doubles with each.
+    pub backoff: Duration,
+    /// The longest backoff.
+    pub longest_backoff: Duration,
+    /// How long a cooldown is waited for when nobody else serves.
+    pub max_cooling_wait: Duration,
+    /// Headers and preamble are held back this long at most.
+    pub open_after: Duration,
+    /// Between signs of life of an open stream that has nothing to say.
+    pub heartbeat: Duration,
+}
+
+impl Rules {
+    /// The turn's share of the configured numbers.
+    pub fn of(tuning: &Tuning, open_after: Duration, heartbeat: Duration) -> Self {
+        Rules {
+            attempts: tuning.attempts,
+            dispatches: tuning.dispatches,
+            backoff: tuning.backoff,
+            longest_backoff: tuning.longest_backoff,
+            max_cooling_wait: tuning.max_cooling_wait,
+            open_after,
+            heartbeat,
+        }
+    }
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Rules::of(&Tuning::default(), STREAM_OPEN_AFTER, HEARTBEAT_EVERY)
     }
 }
 
@@ -55,4 +98,8 @@ pub struct Route {
     pub upstream: Arc<UpstreamEntry>,
     /// The upstream's name for the model.
     pub model: Arc<str>,
+    /// Whether it is the model's own, a fallback to another, or for requests that are too long for the model.
+    pub tier: Tier,
+    /// The configured name of the model that answers on it; `*` where names pass through.
+    pub name: Arc<str>,
 }

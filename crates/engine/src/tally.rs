@@ -90,6 +90,8 @@ pub struct Tally {
     pub pool_exhausted: Counter,
     /// Repeats on the same account.
     pub transient_replays: Counter,
+    /// Requests that a second account's same refusal has convicted.
+    pub corroborated: Counter,
     /// Completed turns whose reply the connection took whole.
     pub delivered: Counter,
     /// Completed turns whose reply it did not.
@@ -124,6 +126,7 @@ impl Default for Tally {
             failover_exhausted: Counter::default(),
             pool_exhausted: Counter::default(),
             transient_replays: Counter::default(),
+            corroborated: Counter::default(),
             delivered: Counter::default(),
             undelivered: Counter::default(),
             client_gone_before_answer: Counter::default(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use turnkeep_engine::route::{Route, UpstreamEntry};
+use turnkeep_engine::route::{Route, Tier, UpstreamEntry};
 use turnkeep_policy::glob::Globs;
 
 /// Where a name goes.
@@ -10,8 +10,20 @@ use turnkeep_policy::glob::Globs;
 pub struct Resolved {
     /// The configured name, `*` for one that passes through.
     pub label: Arc<str>,
-    /// In order.
+    /// In order: the model's own, those of its fallbacks, those for requests that are too long for it.
     pub routes: Arc<[Route]>,
+}
+
+impl Resolved {
+    /// Without the routes to other models that a key may not use.
+    pub fn within(self, allowed: &Globs) -> Resolved {
+        let may = |route: &Route| route.tier == Tier::Own || allowed.allow(&route.name);
+        if self.routes.iter().all(may) {
+            return self;
+        }
+        let routes = self.routes.iter().filter(|route| may(route)).cloned().collect();
+        Resolved { routes, ..self }
+    }
 }
 
 /// A configured model.
@@ -21,8 +33,12 @@ pub struct ModelEntry {
     pub name: String,
     /// Other names of it.
     pub aliases: Vec<String>,
-    /// In order.
-    pub routes: Vec<Route>,
+    /// In order; the upstream and its name for the model.
+    pub routes: Vec<(Arc<UpstreamEntry>, Arc<str>)>,
+    /// The models that may answer in its place when none of its routes can; by name.
+    pub fallbacks: Vec<String>,
+    /// The models that may take a request which is too long for it; by name.
+    pub larger: Vec<String>,
 }
 
 /// All names.
@@ -38,11 +54,16 @@ impl Catalog {
     /// From the configured models; `any` are the routes of `*`, with a model where one is fixed.
     pub fn new(models: Vec<ModelEntry>, any: Vec<(Arc<UpstreamEntry>, Option<Arc<str>>)>) -> Self {
         let mut names = BTreeMap::new();
-        for model in models {
-            let routes: Arc<[Route]> = model.routes.into();
+        for model in &models {
             let label: Arc<str> = model.name.as_str().into();
-            for name in model.aliases.into_iter().chain([model.name]) {
-                names.insert(name, Resolved { label: label.clone(), routes: routes.clone() });
+            let mut routes = routes(model, Tier::Own);
+            for (others, tier) in [(&model.fallbacks, Tier::Fallback), (&model.larger, Tier::Larger)] {
+                let named = others.iter().filter_map(|name| models.iter().find(|other| other.name == *name));
+                routes.extend(named.flat_map(|other| self::routes(other, tier)));
+            }
+            let routes: Arc<[Route]> = routes.into();
+            for name in model.aliases.iter().chain([&model.name]) {
+                names.insert(name.clone(), Resolved { label: label.clone(), routes: routes.clone() });
             }
         }
         let (any, any_models) = any.into_iter().unzip();
@@ -57,11 +78,14 @@ impl Catalog {
         if self.any.is_empty() {
             return None;
         }
+        let label: Arc<str> = "*".into();
         let routes = self.any.iter().zip(&self.any_models).map(|(upstream, model)| Route {
             upstream: upstream.clone(),
             model: model.clone().unwrap_or_else(|| name.into()),
+            tier: Tier::Own,
+            name: label.clone(),
         });
-        Some(Resolved { label: "*".into(), routes: routes.collect() })
+        Some(Resolved { routes: routes.collect(), label })
     }
 
     /// The names that a key may use, in order.
@@ -80,6 +104,17 @@ impl Catalog {
         near.sort_unstable();
         near.into_iter().take(3).map(|(_, name)| name).collect()
     }
+}
+
+fn routes(model: &ModelEntry, tier: Tier) -> Vec<Route> {
+    let name: Arc<str> = model.name.as_str().into();
+    let route = |(upstream, asked): &(Arc<UpstreamEntry>, Arc<str>)| Route {
+        upstream: upstream.clone(),
+        model: asked.clone(),
+        tier,
+        name: name.clone(),
+    };
+    model.routes.iter().map(route).collect()
 }
 
 /// Edits between two names; names are cut to 128 characters first, to bound the work.
@@ -103,9 +138,51 @@ fn distance(left: &str, right: &str) -> usize {
 mod tests {
     use super::*;
 
+    struct Nowhere;
+
+    impl turnkeep_engine::ports::Upstream for Nowhere {
+        fn send(
+            &self,
+            _: turnkeep_engine::ports::Call,
+        ) -> futures_util::future::BoxFuture<'_, Result<turnkeep_engine::ports::Answer, turnkeep_base::Fault>> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    fn entry(name: &str) -> ModelEntry {
+        ModelEntry { name: name.to_owned(), aliases: vec![], routes: vec![], fallbacks: vec![], larger: vec![] }
+    }
+
     fn catalog(names: &[&str]) -> Catalog {
-        let entry = |name: &&str| ModelEntry { name: (*name).to_owned(), aliases: vec![], routes: vec![] };
-        Catalog::new(names.iter().map(entry).collect(), vec![])
+        Catalog::new(names.iter().map(|name| entry(name)).collect(), vec![])
+    }
+
+    #[test]
+    fn fallbacks_follow_the_models_own_routes_and_a_key_gets_only_those_to_models_that_it_may_use() {
+        let upstream = Arc::new(UpstreamEntry {
+            name: "u".into(),
+            dialect: turnkeep_base::Dialect::Chat,
+            clocks: turnkeep_engine::route::Clocks::default(),
+            port: Arc::new(Nowhere),
+        });
+        let with = |name: &str| ModelEntry { routes: vec![(upstream.clone(), name.into())], ..entry(name) };
+        let small = ModelEntry {
+            fallbacks: vec!["other".into(), "third".into()],
+            larger: vec!["large".into()],
+            ..with("small")
+        };
+        // A fallback's own fallbacks are not followed.
+        let other = ModelEntry { fallbacks: vec!["large".into()], ..with("other") };
+        let catalog = Catalog::new(vec![with("large"), small, with("third"), other], vec![]);
+        let shown = |resolved: Resolved| -> Vec<(String, Tier)> {
+            resolved.routes.iter().map(|route| (route.name.to_string(), route.tier)).collect()
+        };
+        let all = catalog.resolve("small").unwrap();
+        let expected =
+            [("small", Tier::Own), ("other", Tier::Fallback), ("third", Tier::Fallback), ("large", Tier::Larger)];
+        assert_eq!(shown(all.clone()), expected.map(|(name, tier)| (name.to_owned(), tier)));
+        let some = all.within(&Globs::new(vec!["small".into(), "th*".into()]));
+        assert_eq!(shown(some), [("small".to_owned(), Tier::Own), ("third".to_owned(), Tier::Fallback)]);
     }
 
     #[test]

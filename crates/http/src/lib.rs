@@ -19,5 +19,5 @@ mod tls;
 mod turns;
 
 pub use accept::{Bound, Listener, ServeError, serve};
-pub use service::{Gateway, GatewayParts, Health, Limits};
+pub use service::{ConfigState, Gateway, GatewayParts, Health, Limits};
 pub use tls::{TlsError, tls_config};

@@ -11,7 +11,8 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use turnkeep_base::FaultKind;
 use turnkeep_engine::tally::Tally;
-use turnkeep_policy::accounts::{Scope, Snapshot, Status};
+use turnkeep_policy::Moment;
+use turnkeep_policy::accounts::{Scope, Snapshot, Status, UpstreamSnapshot};
 
 /// How long the store may take to say whether it can write.
 const HEALTH_WAIT: Duration = Duration::from_secs(2);
@@ -51,12 +52,17 @@ pub fn counters(tally: &Tally, gateway: &Gateway) -> Vec<(&'static str, u64)> {
     let out =
         |snapshot: &Snapshot| matches!(snapshot.standing.status(), Status::Errored { .. } | Status::Suspended { .. });
     let dead = gateway.engine.admission.snapshots().iter().filter(|snapshot| out(snapshot)).count() as u64;
+    let config = gateway.health.config();
     let mut list = vec![
         ("failover_hops", tally.failover_hops.get()),
         ("quota_failover_hops", tally.quota_failover_hops.get()),
         ("failover_exhausted", tally.failover_exhausted.get()),
         ("pool_exhausted", tally.pool_exhausted.get()),
         ("transient_replays", tally.transient_replays.get()),
+        ("corroborated", tally.corroborated.get()),
+        ("fault_records_lost", gateway.health.faults_lost()),
+        ("config_reloads", config.reloads),
+        ("config_refused", config.refused),
         ("dead_credentials", dead),
         ("transport_fault", tally.transport_faults()),
         ("delivered", tally.delivered.get()),
@@ -87,17 +93,51 @@ pub fn connect_metrics(gateway: &Gateway) -> Response<ReplyBody> {
     object.insert("cache".into(), json!({"size": 0, "stores": 0, "hits": 0}));
     let accounts: Vec<Value> = gateway.engine.admission.snapshots().iter().map(|s| account(gateway, s)).collect();
     object.insert("accounts".into(), Value::Array(accounts));
+    let upstreams = gateway.engine.admission.upstreams();
+    object.insert("upstreams".into(), upstreams.iter().map(|snapshot| upstream(gateway, snapshot)).collect());
+    object.insert("config".into(), config(gateway));
     respond::json(StatusCode::OK, Value::Object(object).to_string())
+}
+
+/// A moment as RFC 3339.
+fn shown_moment(gateway: &Gateway, at: Moment) -> String {
+    let left = gateway.engine.admission.present().until(at);
+    let wall = gateway.engine.clock.unix_ms();
+    shown_time(wall.saturating_add(u64::try_from(left.as_millis()).unwrap_or(0)))
+}
+
+/// Unix milliseconds as RFC 3339.
+fn shown_time(ms: u64) -> String {
+    let at = OffsetDateTime::from_unix_timestamp(i64::try_from(ms / 1000).unwrap_or(i64::MAX)).ok();
+    at.and_then(|at| at.format(&Rfc3339).ok()).unwrap_or_default()
+}
+
+fn config(gateway: &Gateway) -> Value {
+    let state = gateway.health.config();
+    json!({
+        "loaded": shown_time(state.loaded_ms),
+        "reloads": state.reloads,
+        "refused": state.refused,
+        "problem": state.problem,
+        "needs_restart": state.needs_restart,
+    })
+}
+
+fn upstream(gateway: &Gateway, snapshot: &UpstreamSnapshot) -> Value {
+    let closed =
+        snapshot.closed.iter().map(|(model, until)| json!({"model": &**model, "until": shown_moment(gateway, *until)}));
+    json!({
+        "name": &*snapshot.name,
+        "egress": &*snapshot.egress,
+        "faults_in_a_row": snapshot.faults_in_a_row,
+        "ejections": snapshot.ejections,
+        "ejected_until": snapshot.ejected_until.map(|until| shown_moment(gateway, until)),
+        "closed": closed.collect::<Vec<_>>(),
+    })
 }
 
 fn account(gateway: &Gateway, snapshot: &Snapshot) -> Value {
     let now = gateway.engine.admission.present();
-    let wall = gateway.engine.clock.unix_ms();
-    let until = |end| {
-        let ms = wall.saturating_add(u64::try_from(now.until(end).as_millis()).unwrap_or(0));
-        let at = OffsetDateTime::from_unix_timestamp((ms / 1000) as i64).ok();
-        at.and_then(|at| at.format(&Rfc3339).ok()).unwrap_or_default()
-    };
     let cooldowns: Vec<Value> = snapshot
         .standing
         .cooldowns()
@@ -109,21 +149,29 @@ fn account(gateway: &Gateway, snapshot: &Snapshot) -> Value {
                 Scope::Quota => ("quota", None),
                 Scope::Rate => ("rate", None),
             };
-            let mut entry = json!({"scope": word, "fault": cooldown.cause.name(), "until": until(cooldown.until)});
+            let mut entry =
+                json!({"scope": word, "fault": cooldown.cause.name(), "until": shown_moment(gateway, cooldown.until)});
             if let (Some(model), Some(entry)) = (model, entry.as_object_mut()) {
                 entry.insert("model".into(), json!(model));
             }
             entry
         })
         .collect();
+    let retry_at = match snapshot.standing.status() {
+        Status::Errored { retry_at, .. } => Some(shown_moment(gateway, *retry_at)),
+        Status::Active | Status::Suspended { .. } | Status::Disabled => None,
+    };
     json!({
         "id": snapshot.id.to_string(),
         "name": &*snapshot.id.account,
         "upstream": &*snapshot.id.upstream,
         "status": snapshot.standing.status().name(),
+        "retry_at": retry_at,
+        "episode": snapshot.standing.episode(),
         "budget_used": snapshot.standing.budget_used(now),
         "in_flight": snapshot.in_flight,
         "has_secret": snapshot.has_secret,
+        "secret_problem": gateway.health.secret_problem(&snapshot.id),
         "cooldowns": cooldowns,
     })
 }

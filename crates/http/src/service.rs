@@ -10,11 +10,11 @@ use crate::{headers, operator, read_body, respond, turns};
 use arc_swap::ArcSwap;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
-use turnkeep_base::{ClientError, FaultKind};
+use turnkeep_base::{AccountId, ClientError, FaultKind};
 use turnkeep_engine::Engine;
 
 /// Bounds of the client side.
@@ -41,10 +41,31 @@ impl Default for Limits {
     }
 }
 
-/// Whether the store can write; asked by readiness probes.
+/// What the parts around the engine tell of themselves: the store, the secrets, the configuration.
 pub trait Health: Send + Sync {
-    /// `Err` says what is wrong.
+    /// Whether the store can write; asked by readiness probes. `Err` says what is wrong.
     fn check(&self) -> futures_util::future::BoxFuture<'_, Result<(), String>>;
+    /// Proofs of faults that found no room to be kept, since start.
+    fn faults_lost(&self) -> u64;
+    /// Why an account's secret could not be had or refreshed, if so.
+    fn secret_problem(&self, account: &AccountId) -> Option<String>;
+    /// The running configuration.
+    fn config(&self) -> ConfigState;
+}
+
+/// How the running configuration stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConfigState {
+    /// When it was taken up, Unix milliseconds.
+    pub loaded_ms: u64,
+    /// How many times another one was taken up since start.
+    pub reloads: u64,
+    /// How many were refused since start; a refused one changes nothing.
+    pub refused: u64,
+    /// Why the last one was refused; `None` once a good one was taken up.
+    pub problem: Option<String>,
+    /// Keys that differ from the running ones and are taken up only at the next start.
+    pub needs_restart: Vec<String>,
 }
 
 /// What a gateway is made of.
@@ -72,6 +93,8 @@ pub struct Gateway {
     pub(crate) health: Arc<dyn Health>,
     pub(crate) metrics_open: bool,
     pub(crate) memory: Arc<Semaphore>,
+    /// Bytes of one request body; [`Limits::max_body`] until another configuration is taken up.
+    pub(crate) max_body: AtomicUsize,
     pub(crate) started: Instant,
     draining: AtomicBool,
 }
@@ -84,6 +107,7 @@ impl Gateway {
             callers: parts.callers,
             catalog: ArcSwap::from_pointee(parts.catalog),
             memory: read_body::memory(parts.limits.all_bodies),
+            max_body: AtomicUsize::new(parts.limits.max_body),
             limits: parts.limits,
             health: parts.health,
             metrics_open: parts.metrics_open,
@@ -100,6 +124,12 @@ impl Gateway {
     /// The keys.
     pub fn callers(&self) -> &Callers {
         &self.callers
+    }
+
+    /// Takes other model names and another bound of bodies up, for requests that come from now on.
+    pub fn take_up(&self, catalog: Catalog, max_body: usize) {
+        self.catalog.store(Arc::new(catalog));
+        self.max_body.store(max_body, Ordering::Relaxed);
     }
 
     /// From now on new turns are refused.

@@ -9,12 +9,13 @@ use crate::{headers, respond};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 use turnkeep_base::{ClientError, Dialect, FaultKind, TurnId};
 use turnkeep_dialect::request::{self, ClientRequest, Operation};
 use turnkeep_dialect::{chat, messages};
 use turnkeep_engine::TurnInput;
-use turnkeep_engine::route::Route;
+use turnkeep_engine::route::{Route, Tier};
 
 /// Answers a turn's request.
 pub async fn turn(
@@ -61,18 +62,20 @@ async fn admit(
         let message = format!("x-turnkeep-timeout: {value:?} is not a time; write a number and ms, s or m, as in 30s");
         refuse(ClientError::invalid("x-turnkeep-timeout", message))
     })?;
-    let body = read_body::read(body, gateway.limits.max_body, &gateway.memory).await.inspect_err(|unread| {
-        if let Unread::Refused(error) = unread {
-            let kind = match error.status {
-                413 => Some(FaultKind::TooLarge),
-                408 => Some(FaultKind::BodyTimeout),
-                _ => None,
-            };
-            if let Some(kind) = kind {
-                gateway.engine.tally.fault_kind(kind);
+    let body = read_body::read(body, gateway.max_body.load(Ordering::Relaxed), &gateway.memory).await.inspect_err(
+        |unread| {
+            if let Unread::Refused(error) = unread {
+                let kind = match error.status {
+                    413 => Some(FaultKind::TooLarge),
+                    408 => Some(FaultKind::BodyTimeout),
+                    _ => None,
+                };
+                if let Some(kind) = kind {
+                    gateway.engine.tally.fault_kind(kind);
+                }
             }
-        }
-    })?;
+        },
+    )?;
     // Bodies can take long, and the gateway may have been asked to stop meanwhile.
     refuse_if_draining(gateway)?;
     let received = Instant::now();
@@ -81,7 +84,8 @@ async fn admit(
     let routes = match operation {
         Operation::Generate => routes,
         Operation::CountTokens => {
-            let counting: Arc<[Route]> = routes.iter().filter(|r| r.upstream.dialect == dialect).cloned().collect();
+            let counting: Arc<[Route]> =
+                routes.iter().filter(|r| r.upstream.dialect == dialect && r.tier == Tier::Own).cloned().collect();
             if counting.is_empty() {
                 return count(dialect, &read, id).map(Admitted::Counted).map_err(refuse);
             }
@@ -143,6 +147,7 @@ fn resolve(
     let name = &request.model;
     if let Some(resolved) = catalog.resolve(name) {
         if caller.models.allow(name) || (&*resolved.label != "*" && caller.models.allow(&resolved.label)) {
+            let resolved = resolved.within(&caller.models);
             return Ok((resolved.label, resolved.routes));
         }
         gateway.engine.tally.fault_kind(FaultKind::ModelForbidden);

@@ -1,10 +1,13 @@
 //! How the drive loop ends things: the attempt, the turn, the delivery, and all of them after a panic.
 
-use super::{DELIVERY_WAIT, Drive, Waiting};
-use crate::machine::{AttemptEnd, Downstream, Ending, TurnEnd};
+use super::{Charged, DELIVERY_WAIT, Drive, Waiting};
+use crate::evidence;
+use crate::machine::corroborate::Likeness;
+use crate::machine::{AttemptEnd, Downstream, Ending, Event, TurnEnd};
 use crate::tally::TurnLabels;
 use std::future::poll_fn;
 use turnkeep_base::{Evidence, Fault, FaultKind, Phase};
+use turnkeep_policy::accounts::Unavailable;
 
 impl Drive {
     pub(super) async fn close_attempt(&mut self, end: AttemptEnd) {
@@ -18,25 +21,84 @@ impl Drive {
         if let Some(lease) = &self.lease {
             self.answered_by = Some(lease.route().model.to_string());
         }
+        let said = match &end {
+            AttemptEnd::Failed(fault) => Likeness::of(fault),
+            AttemptEnd::Completed | AttemptEnd::Interrupted | AttemptEnd::Unsent => None,
+        };
         if let Some(attempt) = self.attempt.take() {
-            attempt.close(&self.engine, self.lease.take(), end, &facts).await;
+            let who = self.lease.as_ref().map(|lease| (lease.account(), lease.id().clone()));
+            let charge = attempt.close(&self.engine, self.lease.take(), end, self.declared_late.take(), &facts).await;
+            if let (Some(said), Some((account, id)), Some(charge)) = (said, who, charge) {
+                self.charges.push(Charged { said, account, id, charge });
+            }
         } else {
             self.lease = None;
         }
     }
 
+    /// A second account has said the same: what this turn charged for it is taken back.
+    pub(super) fn take_back(&mut self, said: &Likeness) {
+        self.engine.tally.corroborated.add();
+        for charged in std::mem::take(&mut self.charges) {
+            if charged.said != *said {
+                self.charges.push(charged);
+                continue;
+            }
+            let taken_back = self.engine.admission.take_back(charged.account, charged.charge);
+            let model = self.input.request.model.as_str().into();
+            let note = evidence::corroborated(&self.engine, self.input.id, charged.id, model, said, taken_back);
+            self.engine.faults.note(note);
+        }
+    }
+
+    /// The client has left. What the upstream has already answered is still heard: a limit that it declares holds for
+    /// the account whoever is listening; a judgement is not made.
+    pub(super) fn hear_out(&mut self) {
+        let Waiting::Head(head) = &mut self.waiting else { return };
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        let std::task::Poll::Ready(Ok(answer)) = head.as_mut().poll(&mut cx) else { return };
+        self.waiting = Waiting::Nothing;
+        if answer.status.is_success() {
+            return;
+        }
+        let Event::Answering = self.head(answer) else { return };
+        let Some(answering) = &mut self.answering else { return };
+        let fault = loop {
+            // An error's body has been read whole by then.
+            match answering.poll_chunk(&mut cx) {
+                std::task::Poll::Ready(Some(Ok(bytes))) => match answering.feed(bytes) {
+                    Ok(_) => {}
+                    Err(fault) => break Some(fault),
+                },
+                std::task::Poll::Ready(None) => break answering.finish().err(),
+                std::task::Poll::Ready(Some(Err(_))) | std::task::Poll::Pending => break None,
+            }
+        };
+        self.declared_late = fault;
+    }
+
     pub(super) fn close_turn(&mut self, end: TurnEnd) {
         let tally = &self.engine.tally;
+        let model: std::sync::Arc<str> = self.input.request.model.as_str().into();
         if let TurnEnd::Failed(Ending::Fault(fault)) = &end
             && !self.counted.contains(&fault.kind)
         {
             tally.fault_kind(fault.kind);
+            self.engine.faults.note(evidence::of_turn(&self.engine, self.input.id, model.clone(), fault));
+        }
+        if let TurnEnd::Failed(Ending::Unavailable(unavailable)) = &end {
+            let word = unavailable_word(*unavailable);
+            let detail = format!("{unavailable:?}");
+            self.engine.faults.note(evidence::of_event(&self.engine, self.input.id, model.clone(), word, detail, ""));
         }
         let (replays, hops) = self.machine.replays_and_hops();
         tally.transient_replays.add_many(u64::from(replays));
         tally.failover_hops.add_many(u64::from(hops));
         tally.quota_failover_hops.add_many(u64::from(self.machine.quota_hops()));
         match &end {
+            TurnEnd::Failed(Ending::Unavailable(Unavailable::EgressClosed { .. })) => {
+                tally.fault_kind(FaultKind::EgressThrottled);
+            }
             TurnEnd::Failed(Ending::Unavailable(_)) => tally.pool_exhausted.add(),
             TurnEnd::Failed(Ending::Fault(_)) if self.machine.dispatches() > 1 => tally.failover_exhausted.add(),
             TurnEnd::Failed(_) | TurnEnd::Completed => {}
@@ -44,6 +106,9 @@ impl Drive {
                 // Gone, or too slow; the gateway's own stop is neither.
                 if self.writer.is_gone() || !*self.stop.borrow() {
                     tally.fault_kind(FaultKind::ClientGone);
+                    let why = Evidence::text("the client closed, reset or stopped reading");
+                    let fault = Fault::new(FaultKind::ClientGone, Phase::Unsent, why);
+                    self.engine.faults.note(evidence::of_turn(&self.engine, self.input.id, model, &fault));
                     match self.machine.downstream() {
                         Downstream::Touched => tally.client_gone_mid_answer.add(),
                         Downstream::Untouched | Downstream::Opened => tally.client_gone_before_answer.add(),
@@ -94,7 +159,7 @@ impl Drive {
             Some(TurnEnd::Completed) => ("completed", None),
             Some(TurnEnd::Interrupted) => ("interrupted", None),
             Some(TurnEnd::Failed(Ending::Fault(fault))) => ("failed", Some(fault.kind.name())),
-            Some(TurnEnd::Failed(Ending::Unavailable(_))) => ("failed", Some("pool_exhausted")),
+            Some(TurnEnd::Failed(Ending::Unavailable(unavailable))) => ("failed", Some(unavailable_word(*unavailable))),
             Some(TurnEnd::Failed(Ending::Uncarriable)) => ("failed", Some("invalid_request")),
             Some(TurnEnd::Failed(Ending::Shutdown)) | None => ("failed", Some("shutting_down")),
         };
@@ -119,5 +184,20 @@ impl Drive {
             ms = self.input.received.elapsed().as_millis() as u64,
             "turn"
         );
+    }
+}
+
+/// The word for an admission's refusal in logs and proofs.
+fn unavailable_word(unavailable: Unavailable) -> &'static str {
+    match unavailable {
+        Unavailable::EgressClosed { .. } => FaultKind::EgressThrottled.name(),
+        Unavailable::AllCooling { .. }
+        | Unavailable::AllBusy { .. }
+        | Unavailable::AllErrored { .. }
+        | Unavailable::RetriesSpent
+        | Unavailable::NoneEntitled
+        | Unavailable::NoAccounts
+        | Unavailable::QueueFull
+        | Unavailable::DeadlinePassed => "pool_exhausted",
     }
 }

@@ -1,7 +1,15 @@
 use super::*;
 
-const FACTS: TurnFacts =
-    TurnFacts { streamed: true, total: Duration::from_secs(600), total_set_by_caller: false, routes: 1 };
+fn facts() -> TurnFacts {
+    TurnFacts {
+        streamed: true,
+        total: Duration::from_secs(600),
+        total_set_by_caller: false,
+        routes: 1,
+        larger: false,
+        rules: Rules::default(),
+    }
+}
 
 struct Run {
     machine: Machine,
@@ -45,13 +53,45 @@ impl Run {
     }
 }
 
+/// What a machine wants that has tried these accounts and may retry.
+fn wanted(tried: &[u32]) -> WantedSlot {
+    let tried = tried.iter().map(|&account| AccountKey(account)).collect();
+    WantedSlot { from_route: 0, tried, only: None, larger: false, retry: true }
+}
+
+fn shell(words: &str) -> Event {
+    let evidence = Evidence::text(words).with_status(403);
+    Event::Fault(Fault::new(FaultKind::UpstreamInternal, Phase::Answered, evidence))
+}
+
+fn shown(effects: &[Effect]) -> Option<&Fault> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::WriteError(Ending::Fault(fault)) => Some(fault),
+        Effect::WriteError(_)
+        | Effect::Acquire
+        | Effect::Record
+        | Effect::Dispatch
+        | Effect::ReadOn
+        | Effect::OpenHeaders
+        | Effect::Heartbeat
+        | Effect::Commit
+        | Effect::Settle
+        | Effect::Cancel
+        | Effect::CloseAttempt(_)
+        | Effect::TakeBack(_)
+        | Effect::CloseTurn(_)
+        | Effect::WriteTerminal
+        | Effect::End => None,
+    })
+}
+
 fn ends_with_error(effects: &[Effect]) -> bool {
     matches!(effects, [.., Effect::CloseTurn(TurnEnd::Failed(_)), Effect::WriteError(_), Effect::End])
 }
 
 #[test]
 fn a_turn_that_completes_is_closed_before_its_end_is_written() {
-    let mut run = Run::new(FACTS);
+    let mut run = Run::new(facts());
     run.attempt(0);
     assert_eq!(run.on(Event::Answering), [Effect::ReadOn]);
     assert_eq!(run.on(Event::Read { content: true, progress: Progress::Open }), [Effect::Commit, Effect::ReadOn]);
@@ -70,7 +110,7 @@ fn a_turn_that_completes_is_closed_before_its_end_is_written() {
 
 #[test]
 fn a_fault_before_the_answer_goes_elsewhere_and_after_it_ends_the_turn() {
-    let mut run = Run::new(FACTS);
+    let mut run = Run::new(facts());
     run.attempt(0);
     let effects = run.fault(FaultKind::RateLimited, Phase::Answered);
     assert!(matches!(effects[..], [Effect::Cancel, Effect::CloseAttempt(AttemptEnd::Failed(_)), Effect::Acquire]));
@@ -83,7 +123,7 @@ fn a_fault_before_the_answer_goes_elsewhere_and_after_it_ends_the_turn() {
 
 #[test]
 fn refused_attempts_do_not_count_but_ten_dispatches_are_the_end() {
-    let mut run = Run::new(FACTS);
+    let mut run = Run::new(facts());
     for account in 0..9 {
         run.attempt(account);
         assert_eq!(run.fault(FaultKind::RateLimited, Phase::Answered).last(), Some(&Effect::Acquire));
@@ -94,7 +134,7 @@ fn refused_attempts_do_not_count_but_ten_dispatches_are_the_end() {
 
 #[test]
 fn three_counted_attempts_are_the_end() {
-    let mut run = Run::new(FACTS);
+    let mut run = Run::new(facts());
     run.attempt(0);
     run.fault(FaultKind::UpstreamUnavailable, Phase::Answered);
     run.sit_out_the_backoff();
@@ -107,7 +147,7 @@ fn three_counted_attempts_are_the_end() {
 
 #[test]
 fn a_fault_that_may_be_repeated_once_is_not_repeated_twice() {
-    let mut run = Run::new(FACTS);
+    let mut run = Run::new(facts());
     run.attempt(0);
     run.fault(FaultKind::UpstreamInternal, Phase::Answered);
     run.sit_out_the_backoff();
@@ -117,7 +157,7 @@ fn a_fault_that_may_be_repeated_once_is_not_repeated_twice() {
 
 #[test]
 fn a_network_fault_with_nobody_else_is_tried_once_more_on_the_same_account() {
-    let mut run = Run::new(FACTS);
+    let mut run = Run::new(facts());
     run.attempt(0);
     run.fault(FaultKind::ConnectRefused, Phase::Unsent);
     run.sit_out_the_backoff();
@@ -135,30 +175,30 @@ fn a_network_fault_with_nobody_else_is_tried_once_more_on_the_same_account() {
 
 #[test]
 fn an_overload_is_replayed_once_on_the_same_account_and_then_goes_elsewhere() {
-    let mut run = Run::new(FACTS);
+    let mut run = Run::new(facts());
     run.attempt(0);
     run.fault(FaultKind::ModelOverloaded, Phase::Answered);
     assert_eq!(run.machine.wanted().only, Some(AccountKey(0)));
     run.attempt(0);
     run.fault(FaultKind::ModelOverloaded, Phase::Answered);
-    assert_eq!(run.machine.wanted(), WantedSlot { from_route: 0, tried: vec![AccountKey(0)], only: None });
+    assert_eq!(run.machine.wanted(), wanted(&[0]));
     assert_eq!(run.machine.replays_and_hops(), (1, 0));
 }
 
 #[test]
 fn an_overloaded_account_that_is_not_free_for_its_replay_does_not_keep_the_turn_from_going_elsewhere() {
-    let mut run = Run::new(TurnFacts { routes: 2, ..FACTS });
+    let mut run = Run::new(TurnFacts { routes: 2, ..facts() });
     run.attempt(0);
     run.fault(FaultKind::ModelOverloaded, Phase::Answered);
     assert_eq!(run.machine.wanted().only, Some(AccountKey(0)));
     let cooling = Unavailable::AllCooling { retry_at: Moment(9_000) };
     assert_eq!(run.on(Event::NoSlot(cooling)), [Effect::Acquire]);
-    assert_eq!(run.machine.wanted(), WantedSlot { from_route: 0, tried: vec![AccountKey(0)], only: None });
+    assert_eq!(run.machine.wanted(), wanted(&[0]));
 }
 
 #[test]
 fn a_later_routes_refusal_does_not_hide_the_fault_that_led_there() {
-    let mut run = Run::new(TurnFacts { routes: 2, ..FACTS });
+    let mut run = Run::new(TurnFacts { routes: 2, ..facts() });
     run.attempt_on(0, 0);
     run.fault(FaultKind::UpstreamInternal, Phase::Answered);
     run.sit_out_the_backoff();
@@ -171,7 +211,7 @@ fn a_later_routes_refusal_does_not_hide_the_fault_that_led_there() {
 
 #[test]
 fn a_connection_that_breaks_after_the_last_finish_reason_does_not_spoil_the_answer() {
-    let mut run = Run::new(FACTS);
+    let mut run = Run::new(facts());
     run.attempt(0);
     run.on(Event::Answering);
     run.on(Event::Read { content: true, progress: Progress::Finishing });
@@ -185,10 +225,10 @@ fn a_connection_that_breaks_after_the_last_finish_reason_does_not_spoil_the_answ
 
 #[test]
 fn a_request_fault_stops_and_an_unknown_model_moves_to_the_next_route() {
-    let mut run = Run::new(FACTS);
+    let mut run = Run::new(facts());
     run.attempt(0);
     assert!(ends_with_error(&run.fault(FaultKind::RequestInvalid, Phase::Answered)));
-    let mut run = Run::new(TurnFacts { routes: 2, ..FACTS });
+    let mut run = Run::new(TurnFacts { routes: 2, ..facts() });
     run.attempt(0);
     assert_eq!(run.fault(FaultKind::ModelNotFound, Phase::Answered).last(), Some(&Effect::Acquire));
     assert_eq!(run.machine.wanted().from_route, 1);
@@ -197,8 +237,82 @@ fn a_request_fault_stops_and_an_unknown_model_moves_to_the_next_route() {
 }
 
 #[test]
+fn the_same_refusal_from_a_second_account_convicts_the_request_and_takes_the_charge_back() {
+    let mut run = Run::new(facts());
+    run.attempt(0);
+    run.on(shell("internal error, request 17"));
+    run.sit_out_the_backoff();
+    run.attempt(1);
+    let end = run.on(shell("internal error, request 18"));
+    assert_eq!(shown(&end).map(|fault| fault.kind), Some(FaultKind::RequestInvalid));
+    assert!(
+        matches!(&end[1], Effect::CloseAttempt(AttemptEnd::Failed(fault)) if fault.kind == FaultKind::RequestInvalid)
+    );
+    assert!(matches!(end[2], Effect::TakeBack(_)));
+    assert!(ends_with_error(&end));
+}
+
+#[test]
+fn a_burst_of_the_gateways_address_ends_the_turn_with_its_own_words_and_a_spent_retry_budget_with_the_fault() {
+    let mut run = Run::new(facts());
+    run.attempt(0);
+    run.fault(FaultKind::RateLimited, Phase::Answered);
+    let closed = Unavailable::EgressClosed { retry_at: Moment(30_000) };
+    let end = run.on(Event::NoSlot(closed));
+    assert!(end.contains(&Effect::WriteError(Ending::Unavailable(closed))));
+    let mut run = Run::new(facts());
+    run.attempt(0);
+    run.fault(FaultKind::ConnectRefused, Phase::Unsent);
+    run.sit_out_the_backoff();
+    let end = run.on(Event::NoSlot(Unavailable::RetriesSpent));
+    assert_eq!(shown(&end).map(|fault| fault.kind), Some(FaultKind::ConnectRefused));
+}
+
+#[test]
+fn a_request_that_is_too_long_goes_to_a_larger_model_only_where_one_is_configured_and_only_once() {
+    let long = || {
+        let mut fault =
+            Fault::new(FaultKind::RequestInvalid, Phase::Answered, Evidence::text("too long").with_status(400));
+        fault.context_too_long = true;
+        Event::Fault(fault)
+    };
+    let mut run = Run::new(facts());
+    run.attempt(0);
+    assert!(ends_with_error(&run.on(long())));
+    let mut run = Run::new(TurnFacts { larger: true, ..facts() });
+    run.attempt(0);
+    assert_eq!(run.on(long()).last(), Some(&Effect::Acquire));
+    let wanted = run.machine.wanted();
+    assert_eq!((wanted.larger, wanted.tried.is_empty(), wanted.retry), (true, true, false));
+    run.attempt_on(0, 1);
+    assert!(ends_with_error(&run.on(long())));
+}
+
+#[test]
+fn a_request_that_is_wrong_in_another_way_does_not_go_to_a_larger_model() {
+    let mut run = Run::new(TurnFacts { larger: true, ..facts() });
+    run.attempt(0);
+    assert!(ends_with_error(&run.fault(FaultKind::RequestInvalid, Phase::Answered)));
+}
+
+#[test]
+fn backoffs_double_up_to_their_bound_and_never_pass_it() {
+    let rules = Rules { attempts: 20, dispatches: 20, ..Rules::default() };
+    let total = Duration::from_secs(6_000);
+    let mut run = Run::new(TurnFacts { rules, streamed: false, total, ..facts() });
+    for account in 0..12 {
+        run.attempt(account);
+        run.fault(FaultKind::UpstreamUnavailable, Phase::Answered);
+        let (at, _) = run.machine.next_timer().unwrap();
+        let bound = (250u64 << account.min(20)).min(5_000);
+        assert!(at.0 - run.now.0 <= bound, "{account}: {}", at.0 - run.now.0);
+        run.sit_out_the_backoff();
+    }
+}
+
+#[test]
 fn the_client_leaving_in_a_backoff_ends_the_turn_without_another_attempt() {
-    let mut run = Run::new(FACTS);
+    let mut run = Run::new(facts());
     run.attempt(0);
     run.fault(FaultKind::UpstreamUnavailable, Phase::Answered);
     assert_eq!(run.on(Event::ClientGone), [Effect::CloseTurn(TurnEnd::Interrupted), Effect::End]);
@@ -206,7 +320,7 @@ fn the_client_leaving_in_a_backoff_ends_the_turn_without_another_attempt() {
 
 #[test]
 fn the_client_leaving_mid_answer_cancels_the_upstream_and_judges_nobody() {
-    let mut run = Run::new(FACTS);
+    let mut run = Run::new(facts());
     run.attempt(0);
     run.on(Event::Answering);
     run.on(Event::Read { content: true, progress: Progress::Open });
@@ -221,7 +335,7 @@ fn the_client_leaving_mid_answer_cancels_the_upstream_and_judges_nobody() {
 
 #[test]
 fn headers_go_out_after_ten_seconds_of_waiting_and_failover_is_still_possible() {
-    let mut run = Run::new(FACTS);
+    let mut run = Run::new(facts());
     run.attempt(0);
     assert_eq!(run.machine.next_timer(), Some((Moment(10_000), Timer::OpenAfter)));
     run.now = Moment(10_000);
@@ -232,12 +346,12 @@ fn headers_go_out_after_ten_seconds_of_waiting_and_failover_is_still_possible() 
 
 #[test]
 fn silence_before_the_first_content_and_between_events_is_a_stall_by_its_own_clock() {
-    let mut run = Run::new(FACTS);
+    let mut run = Run::new(facts());
     run.attempt(0);
     let stall = run.on(Event::Timer(Timer::FirstContent));
     assert!(matches!(&stall[1], Effect::CloseAttempt(AttemptEnd::Failed(fault))
         if fault.kind == FaultKind::UpstreamStalled && fault.clock.map(|clock| clock.kind) == Some(ClockKind::FirstContent)));
-    let mut run = Run::new(FACTS);
+    let mut run = Run::new(facts());
     run.attempt(0);
     run.on(Event::Answering);
     run.on(Event::Read { content: true, progress: Progress::Open });
@@ -246,7 +360,7 @@ fn silence_before_the_first_content_and_between_events_is_a_stall_by_its_own_clo
 
 #[test]
 fn the_between_clock_rests_while_the_client_does_not_read_and_a_minute_of_that_is_leaving() {
-    let mut run = Run::new(FACTS);
+    let mut run = Run::new(facts());
     run.attempt(0);
     run.on(Event::Answering);
     run.on(Event::Read { content: true, progress: Progress::Open });
@@ -265,7 +379,7 @@ fn the_between_clock_rests_while_the_client_does_not_read_and_a_minute_of_that_i
 
 #[test]
 fn a_plain_turn_has_no_first_content_clock_but_its_whole_time() {
-    let mut run = Run::new(TurnFacts { streamed: false, total_set_by_caller: true, ..FACTS });
+    let mut run = Run::new(TurnFacts { streamed: false, total_set_by_caller: true, ..facts() });
     run.attempt(0);
     assert_eq!(run.machine.next_timer(), Some((Moment(600_000), Timer::Total)));
     let late = run.on(Event::Timer(Timer::Total));
@@ -276,7 +390,7 @@ fn a_plain_turn_has_no_first_content_clock_but_its_whole_time() {
 
 #[test]
 fn a_turn_whose_entry_cannot_be_written_is_not_sent() {
-    let mut run = Run::new(FACTS);
+    let mut run = Run::new(facts());
     run.on(Event::Slot { account: AccountKey(0), route: 0, clocks: Clocks::default() });
     let effects = run.on(Event::NotRecorded);
     assert_eq!(effects[0], Effect::CloseAttempt(AttemptEnd::Unsent));
@@ -286,7 +400,7 @@ fn a_turn_whose_entry_cannot_be_written_is_not_sent() {
 
 #[test]
 fn a_chat_stream_waits_two_seconds_for_its_usage() {
-    let mut run = Run::new(FACTS);
+    let mut run = Run::new(facts());
     run.attempt(0);
     run.on(Event::Answering);
     run.on(Event::Read { content: true, progress: Progress::Finishing });
@@ -325,7 +439,7 @@ fn whatever_happens_in_whatever_order_a_turn_closes_exactly_once_and_so_does_eac
         }
     }
     fn walk(path: &mut Vec<u8>, seen: &mut usize) {
-        let mut run = Run::new(FACTS);
+        let mut run = Run::new(facts());
         let mut effects = Vec::new();
         for &which in path.iter() {
             effects.extend(run.on(event(which)));
