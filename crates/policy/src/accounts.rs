@@ -2,6 +2,7 @@
 
 mod breaker;
 mod budget;
+mod configure;
 mod cooldown;
 mod egress;
 mod eligible;
@@ -16,7 +17,6 @@ mod snapshot;
 mod spec;
 mod standing;
 
-pub use budget::ErrorBudget;
 pub use cooldown::{Cooldown, Cooldowns, Scope};
 pub use judged::{Applied, Bearing, ChargeRef, Judged, Taken};
 pub use pool::Pool;

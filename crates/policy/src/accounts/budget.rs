@@ -15,7 +15,7 @@ pub(super) struct Mark {
 
 /// The spent part of an account's budget.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ErrorBudget {
+pub(super) struct ErrorBudget {
     spent: Vec<Mark>,
     window: Duration,
 }
@@ -60,7 +60,7 @@ impl ErrorBudget {
     }
 
     /// Units spent within the window.
-    pub fn used(&self, now: i64) -> u32 {
+    pub(super) fn used(&self, now: i64) -> u32 {
         self.spent.iter().filter(|mark| within(now, mark.at, self.window)).count() as u32
     }
 }

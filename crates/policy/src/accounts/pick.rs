@@ -1,6 +1,9 @@
 //! The one answer to "who serves this attempt?". Admission and selection are the same question: a pick succeeds if and
 //! only if the attempt would be admitted.
 
+#[cfg(test)]
+mod tests;
+
 use super::eligible::{Eligible, TRYING};
 use super::pool::Pool;
 use super::ready::soonest;
@@ -13,12 +16,15 @@ impl Pool {
     /// Who would serve, without taking the slot. The same answer as often as it is asked at one moment.
     pub fn pick(&mut self, now: Moment, need: &Need<'_>) -> Result<Pick, Unavailable> {
         let now = self.upkeep(now);
-        let look = Indexed(self);
+        self.decide(now, need, &Indexed(self))
+    }
+
+    fn decide(&self, now: Moment, need: &Need<'_>, look: &impl Look) -> Result<Pick, Unavailable> {
         if !self.is_any_out(need) {
-            return self.choose(now, need, false, &look);
+            return self.choose(now, need, false, look);
         }
         // Some endpoint is out. It is left alone while another route can serve, and probed by one turn that has a spare.
-        let Ok(spare) = self.choose(now, need, true, &look) else { return self.choose(now, need, false, &look) };
+        let Ok(spare) = self.choose(now, need, true, look) else { return self.choose(now, need, false, look) };
         let before = |route: usize, tier: Tier| {
             need.routes.get(spare.route).is_some_and(|other| (tier, route) < (other.tier, spare.route))
         };
@@ -51,13 +57,7 @@ impl Pool {
     }
 
     /// The first route of the first tier that can serve. A tier that is merely busy is waited for.
-    pub(super) fn choose(
-        &self,
-        now: Moment,
-        need: &Need<'_>,
-        leave_out: bool,
-        look: &impl Look,
-    ) -> Result<Pick, Unavailable> {
+    fn choose(&self, now: Moment, need: &Need<'_>, leave_out: bool, look: &impl Look) -> Result<Pick, Unavailable> {
         let mut why = Why::default();
         for tier in TIERS {
             let left_out = |upstream: usize| leave_out && self.upstreams[upstream].breaker.is_open();
@@ -94,7 +94,7 @@ fn routes<'a>(need: &'a Need<'a>, tier: Tier) -> impl Iterator<Item = (usize, &'
 }
 
 /// A way to look at one upstream's accounts.
-pub(super) trait Look {
+trait Look {
     /// Who serves, and whether as the try of an errored account.
     fn find(&self, now: Moment, upstream: usize, model: &str, need: &Need<'_>) -> Option<(AccountKey, bool)>;
     /// What keeps those from serving who do not.
@@ -191,11 +191,7 @@ impl Indexed<'_> {
 
 /// A due try goes first, so that recovery is a function of time, but not in a turn that has been refused already: it may
 /// not spend its attempts on accounts that are likely dead. Where nobody else can serve, any turn takes it.
-pub(super) fn prefer(
-    need: &Need<'_>,
-    best: Option<AccountKey>,
-    trial: Option<AccountKey>,
-) -> Option<(AccountKey, bool)> {
+fn prefer(need: &Need<'_>, best: Option<AccountKey>, trial: Option<AccountKey>) -> Option<(AccountKey, bool)> {
     match (best, trial) {
         (best, Some(trial)) if need.tried.is_empty() || best.is_none() => Some((trial, true)),
         (Some(best), _) => Some((best, false)),
@@ -205,7 +201,7 @@ pub(super) fn prefer(
 
 /// What keeps one candidate's accounts from serving.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+struct Seen {
     yes: bool,
     busy: bool,
     rate: Option<Moment>,
@@ -219,7 +215,7 @@ fn sooner(old: Option<Moment>, new: Option<Moment>) -> Option<Moment> {
 }
 
 impl Seen {
-    pub(super) fn add(&mut self, eligible: Eligible) {
+    fn add(&mut self, eligible: Eligible) {
         match eligible {
             Eligible::Yes { .. } => self.yes = true,
             Eligible::Out => {}

@@ -1,6 +1,7 @@
 //! An account's standing and the one function that changes its status. The fields are private: any other write does not
 //! compile. What a fault means is not decided here but in the blame table.
 
+mod effects;
 mod saved;
 #[cfg(test)]
 mod tests;
@@ -8,19 +9,14 @@ mod tests;
 pub use saved::{Saved, SavedStatus};
 
 use super::budget::{ErrorBudget, Mark, within};
-use super::cooldown::{Cooldowns, Scope};
+use super::cooldown::Cooldowns;
 use super::judged::{Applied, Bearing};
 use crate::moment::Moment;
 use crate::tuning::Tuning;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use turnkeep_base::verdict::verdict;
-use turnkeep_base::{Effect, Fault, FaultKind, LimitScope, Shells};
-
-/// Samples kept.
-const SAMPLES: usize = 16;
-/// Models whose overloads in a row are counted.
-const OVERLOADED: usize = 256;
+use turnkeep_base::{Effect, Fault, FaultKind, Shells};
 
 /// Whether an account serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -335,87 +331,6 @@ impl Standing {
         self.trial = None;
         self.transition(now, Change::Episode { length });
         Applied::Errored { episode: self.episode(), retry_at: now.after(length) }
-    }
-
-    /// The part of a fault's effect that is not the status: cooldowns and samples.
-    fn cool(
-        &mut self,
-        now: Moment,
-        tuning: &Tuning,
-        fault: &Fault,
-        effect: Effect,
-        model: &str,
-        judged: bool,
-        applied: &mut Vec<Applied>,
-    ) {
-        let mut ends: BTreeMap<Scope, Duration> = BTreeMap::new();
-        let mut cool = |scope: Scope, wait: Duration| {
-            let entry = ends.entry(scope).or_insert(wait);
-            *entry = wait.max(*entry);
-        };
-        let this_model = || Scope::Model(model.to_owned());
-        let scope_of = |scope: LimitScope| match scope {
-            LimitScope::Account => Scope::Account,
-            LimitScope::Requests => Scope::Rate,
-            LimitScope::Quota => Scope::Quota,
-            LimitScope::Model => this_model(),
-        };
-        let windows = || fault.declared.windows.iter();
-        let mut sample = false;
-        match effect {
-            Effect::None | Effect::Budget | Effect::Suspend => {}
-            Effect::Misconfigured => applied.push(Applied::Misconfigured),
-            Effect::QuotaCooldown => {
-                windows().for_each(|window| cool(scope_of(window.scope), window.wait));
-                let own_window = windows().any(|window| window.scope == LimitScope::Quota);
-                match fault.declared.wait {
-                    Some(wait) => cool(Scope::Quota, wait),
-                    None if own_window => {}
-                    None => cool(Scope::Quota, tuning.quota_cooldown),
-                }
-            }
-            Effect::RateCooldown => {
-                windows().for_each(|window| cool(scope_of(window.scope), window.wait));
-                let scope = if fault.declared.names_model { this_model() } else { Scope::Account };
-                match fault.declared.wait {
-                    Some(wait) => cool(scope, wait),
-                    None if fault.declared.windows.is_empty() => cool(scope, tuning.rate_cooldown),
-                    None => {}
-                }
-            }
-            Effect::ModelBlocked => cool(this_model(), tuning.model_blocked),
-            Effect::ModelOverload => {
-                let stated = windows().filter(|window| window.scope == LimitScope::Model).map(|window| window.wait);
-                let stated = fault.declared.wait.into_iter().chain(stated).max();
-                let in_a_row = self.overloaded(model);
-                let growing = tuning.overload_cooldown.saturating_mul(1 << in_a_row.min(16));
-                cool(this_model(), stated.unwrap_or(growing.min(tuning.longest_overload)));
-                sample = true;
-            }
-            Effect::HealthSample => sample = true,
-        }
-        for (scope, wait) in ends {
-            let until = self.cooldowns.cool(now, scope.clone(), wait, tuning.longest_cooldown, fault.kind);
-            applied.push(Applied::Cooled { scope, until });
-        }
-        if sample && judged {
-            self.samples.retain(|&until| until > now);
-            if self.samples.len() < SAMPLES {
-                self.samples.push(now.after(tuning.sample_life));
-            }
-            applied.push(Applied::Sample);
-        }
-    }
-
-    /// Counts an overload of the model; gives how many came before it in a row.
-    fn overloaded(&mut self, model: &str) -> u32 {
-        if self.overloads.len() >= OVERLOADED && !self.overloads.contains_key(model) {
-            self.overloads.pop_first();
-        }
-        let in_a_row = self.overloads.entry(model.to_owned()).or_insert(0);
-        let before = *in_a_row;
-        *in_a_row = in_a_row.saturating_add(1);
-        before
     }
 
     /// The upstream completed a turn on the account. A success of an attempt that is not the try revives nothing. True

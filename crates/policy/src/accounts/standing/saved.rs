@@ -1,7 +1,8 @@
 //! A standing as it is written down: ages and remaining waits, so that it means the same in another process with another
 //! clock. A running try, health samples and runs of overloads or shells are not kept.
 
-use super::{Change, Cooldowns, Mark, Scope, Standing, Status, signed};
+use super::{Change, Cooldowns, Mark, Standing, Status, signed};
+use crate::accounts::cooldown::Scope;
 use crate::moment::Moment;
 use crate::tuning::Tuning;
 use std::time::Duration;

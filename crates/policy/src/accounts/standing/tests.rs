@@ -1,5 +1,6 @@
 use super::*;
-use turnkeep_base::{Declared, Evidence, Phase, Window};
+use crate::accounts::cooldown::Scope;
+use turnkeep_base::{Declared, Evidence, LimitScope, Phase, Window};
 
 const EPISODE: Duration = Duration::from_secs(15 * 60);
 
