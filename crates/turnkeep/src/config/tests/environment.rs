@@ -62,6 +62,7 @@ fn a_mistake_in_a_variable_names_the_variable_and_the_key() {
     assert!(unknown[0].message.contains("did you mean \"listen\"?"), "{unknown:?}");
     let section = parse_with("", &[("TURNKEEP_SERVR__LISTEN", "127.0.0.1:1")]).unwrap_err();
     assert!(section[0].message.contains("did you mean \"server\"?"), "{section:?}");
+    assert!(unknown[0].message.ends_with("Then set TURNKEEP_SERVER__LISTEN"), "{unknown:?}");
     let toml = parse_with("", &[("TURNKEEP_SERVER__LISTEN", "[\"127.0.0.1:1\"")]).unwrap_err();
     assert_eq!(toml[0].key, "server.listen");
     let below = parse_with("[server]\nlisten = \"a:1\"\n", &[("TURNKEEP_SERVER__LISTEN__PORT", "1")]).unwrap_err();
@@ -80,4 +81,25 @@ fn plain_secrets_can_be_allowed_by_the_environment() {
     let text = UPSTREAM.replace("{ env = \"OPENAI_API_KEY\" }", "\"sk\"");
     assert!(parse_with(&text, &[]).is_err());
     assert!(parse_with(&text, &[("TURNKEEP_ALLOW_PLAIN_SECRETS", "true")]).is_ok());
+}
+
+#[test]
+fn a_mistake_in_a_variable_is_told_without_a_line_and_with_the_variable_to_set() {
+    let only = |name: &str, value: &str| {
+        let errors = parse_with(UPSTREAM, &[(name, value)]).unwrap_err();
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        errors[0].to_string()
+    };
+    let size = only("TURNKEEP_SERVER__MAX_BODY", "many");
+    assert!(size.starts_with("environment variable TURNKEEP_SERVER__MAX_BODY: server.max_body: must be"), "{size}");
+    let half = only("TURNKEEP_SERVER__TLS__CERT", "/c");
+    assert!(half.contains("server.tls.key: is missing") && half.contains("or set TURNKEEP_SERVER__TLS__KEY"), "{half}");
+    let later = only("TURNKEEP_SERVER__DELIVERY", "acked");
+    assert!(later.ends_with("is not in this version; unset TURNKEEP_SERVER__DELIVERY"), "{later}");
+    let below = only("TURNKEEP_UPSTREAMS__OPENAI__BASEURL", "http://127.0.0.1:1/v1");
+    assert!(below.ends_with("Then set TURNKEEP_UPSTREAMS__OPENAI__BASE_URL"), "{below}");
+    let section = only("TURNKEEP_TUNNING__BUDGET", "3");
+    assert!(section.ends_with("Then set TURNKEEP_TUNING__BUDGET"), "{section}");
+    let place = only("TURNKEEP_SERVER__LISTEN", "[\"127.0.0.1:1\", 2]");
+    assert!(place.starts_with("environment variable TURNKEEP_SERVER__LISTEN:1:17: server.listen[1]"), "{place}");
 }
