@@ -230,10 +230,45 @@ pub struct SecretSource {
 }
 
 /// What `explain` explains.
-#[derive(Clone, Copy, Debug, Subcommand)]
+#[derive(Debug, Subcommand)]
 pub enum Topic {
     /// The blame table: every fault, what tells it, and what follows from it, as Markdown
     Faults,
+    /// Why an account stands as it does: its status, its cooldowns and when they end, and the faults with their proofs
+    Account(ExplainAccountArgs),
+    /// What happened to a turn: its attempts, the faults with their proofs, and what they did
+    Turn(ExplainTurnArgs),
+}
+
+/// `explain account`.
+#[derive(Debug, Args)]
+pub struct ExplainAccountArgs {
+    /// The account: its name, or UPSTREAM/NAME where several upstreams have one of that name
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// How many faults to show, the newest first
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub limit: u32,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Which config.
+    #[command(flatten)]
+    pub file: ConfigFile,
+}
+
+/// `explain turn`.
+#[derive(Debug, Args)]
+pub struct ExplainTurnArgs {
+    /// The turn, as the header x-turnkeep-turn and the log name it
+    #[arg(value_name = "ID")]
+    pub id: String,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Which config.
+    #[command(flatten)]
+    pub file: ConfigFile,
 }
 
 /// `lab`.

@@ -5,4 +5,5 @@ pub mod commands;
 pub mod config;
 pub mod logs;
 pub mod probe;
+pub mod secrets;
 pub mod wiring;

@@ -38,7 +38,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Check(args) => check::run(&args, out, &probe::Live).await,
         Command::Keys { command } => keys::run(&command, out).await,
         Command::Accounts { command } => accounts::run(&command, &mut std::io::stdin(), out).await,
-        Command::Explain { topic } => explain::run(topic, out),
+        Command::Explain { topic } => explain::run(&topic, out).await,
         Command::Lab(args) => lab::run(&args, out, lab::until_stopped()).await,
     }
 }

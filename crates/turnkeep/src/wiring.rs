@@ -3,33 +3,33 @@
 
 mod accounts;
 mod files;
-mod follow;
+mod health;
 mod keys;
+mod listening;
+mod live;
+mod reload;
 mod standing;
+mod upstreams;
 
 use crate::commands::{Failure, open_store};
-use crate::config::{Config, Kind, Listen, Model, StoreUrl};
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use crate::config::{Config, Listen, StoreUrl};
+use crate::secrets::Keeper;
+use health::{Notices, Parts};
+use live::Live;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::time::Instant;
-use turnkeep_base::{AccountId, Secret};
-use turnkeep_engine::Engine;
+use turnkeep_base::Secret;
 use turnkeep_engine::admission::Admission;
-use turnkeep_engine::ports::{Ledger, Random, WallClock};
-use turnkeep_engine::route::{Clocks, Route, UpstreamEntry};
+use turnkeep_engine::ports::{FaultLog, FaultRecord, Ledger, Random, WallClock};
 use turnkeep_engine::tally::Tally;
-use turnkeep_http::callers::{KeyDigest, Known};
-use turnkeep_http::catalog::{Catalog, ModelEntry};
-use turnkeep_http::{Bound, Gateway, GatewayParts, Health, Limits, Listener};
-use turnkeep_policy::accounts::Pool;
+use turnkeep_engine::{Engine, EngineParts};
+use turnkeep_http::{Bound, Gateway, GatewayParts, Limits, Listener};
 use turnkeep_store::{MemoryStore, Role, SqliteStore, Store, StoreOptions, SystemClock};
-use turnkeep_upstream::{Endpoint, EndpointSpec};
+
+pub(crate) use upstreams::endpoint;
 
 /// The variable that keeps every connection on this machine, for tests and demonstrations.
 pub const EGRESS_VARIABLE: &str = "TURNKEEP_EGRESS";
@@ -51,7 +51,8 @@ pub struct Wired {
     store: Arc<dyn Store>,
     admission: Arc<Admission>,
     grace: Duration,
-    configured: BTreeMap<KeyDigest, Known>,
+    live: Live,
+    file: Option<PathBuf>,
     /// A caller key that was made because there was none; to be shown once.
     pub made_key: Option<Secret>,
     /// Attempts of earlier runs that were closed as interrupted.
@@ -74,14 +75,6 @@ impl Random for SystemRandom {
     }
 }
 
-struct StoreHealth(Arc<dyn Store>);
-
-impl Health for StoreHealth {
-    fn check(&self) -> futures_util::future::BoxFuture<'_, Result<(), String>> {
-        Box::pin(async { self.0.health().await.map_err(|error| error.to_string()) })
-    }
-}
-
 /// The store as the engine sees it.
 struct StoreLedger(Arc<dyn Store>);
 
@@ -101,11 +94,29 @@ impl Ledger for StoreLedger {
     }
 }
 
+/// Where the proofs of faults go: into the store. A credential that a provider rejects is fetched anew, where a command
+/// gives it.
+struct StoreFaults {
+    store: Arc<dyn Store>,
+    keeper: Arc<Keeper>,
+}
+
+impl FaultLog for StoreFaults {
+    fn note(&self, record: FaultRecord) {
+        if record.fault == turnkeep_base::FaultKind::CredentialRejected.name()
+            && let Some(account) = &record.account
+        {
+            self.keeper.refresh_now(account);
+        }
+        self.store.note(record);
+    }
+}
+
 /// Wires a gateway.
 ///
 /// # Errors
 /// Usage: the configuration cannot work. Operation: a file, an address or the store is not to be had.
-pub async fn wire(config: &Config) -> Result<Wired, Failure> {
+pub async fn wire(config: Config) -> Result<Wired, Failure> {
     let limits = Limits::default();
     wire_within(config, Limits { connections: files::connections(limits.connections), ..limits }).await
 }
@@ -114,32 +125,40 @@ pub async fn wire(config: &Config) -> Result<Wired, Failure> {
 ///
 /// # Errors
 /// As [`wire`].
-pub async fn wire_within(config: &Config, limits: Limits) -> Result<Wired, Failure> {
+pub async fn wire_within(config: Config, limits: Limits) -> Result<Wired, Failure> {
     let clock: Arc<dyn WallClock> = Arc::new(SystemClock);
-    let (store, recovered) = open(config, clock.clone())?;
-    let accounts = accounts::gather(config, store.as_ref()).await?;
-    let upstreams = upstreams(config, &accounts, loopback_only())?;
-    let (specs, secrets): (Vec<_>, Vec<_>) = accounts.into_iter().map(|account| (account.spec, account.secret)).unzip();
-    let ids: Vec<AccountId> = specs.iter().map(|spec| spec.id.clone()).collect();
-    let admission = Admission::new(Pool::new(specs), secrets, Instant::now());
-    standing::restore(&admission, store.as_ref(), &ids, clock.unix_ms()).await?;
-
-    let keys::Loaded { callers, configured, made } = keys::load(config, store.as_ref()).await?;
-    let tally = Arc::new(Tally::default());
-    let ledger: Arc<dyn Ledger> = Arc::new(StoreLedger(store.clone()));
-    let engine = Engine::new(admission.clone(), ledger, clock, Arc::new(SystemRandom), tally);
-
-    let (listeners, bound) = listen(config).await?;
+    let (store, recovered) = open(&config, clock.clone())?;
+    let admission = Admission::new(config.tuning.clone(), Instant::now());
+    let told = admission.clone();
+    let keeper = Keeper::new(move |account, secret| {
+        told.set_secret(account, secret);
+    });
+    let engine = Engine::new(EngineParts {
+        admission: admission.clone(),
+        ledger: Arc::new(StoreLedger(store.clone())),
+        faults: Arc::new(StoreFaults { store: store.clone(), keeper: keeper.clone() }),
+        clock: clock.clone(),
+        random: Arc::new(SystemRandom),
+        tally: Arc::new(Tally::default()),
+        rules: live::rules(&config),
+    });
+    let keys::Loaded { callers, made } = keys::load(&config, store.as_ref()).await?;
+    let (listeners, bound) = listening::listen(&config).await?;
+    let notices = Arc::new(Notices::default());
     let gateway = Gateway::new(GatewayParts {
         engine,
         callers,
-        catalog: catalog(config, &upstreams),
-        limits: Limits { max_body: usize::try_from(config.server.max_body).unwrap_or(usize::MAX), ..limits },
-        health: Arc::new(StoreHealth(store.clone())),
+        catalog: turnkeep_http::catalog::Catalog::default(),
+        limits,
+        health: Arc::new(Parts { store: store.clone(), keeper: keeper.clone(), notices: notices.clone() }),
         metrics_open: config.server.listen.iter().all(Listen::is_local),
     });
     let grace = config.server.shutdown_grace;
-    Ok(Wired { gateway, listeners, bound, store, admission, grace, configured, made_key: made, recovered })
+    let parts =
+        live::Parts { gateway: gateway.clone(), admission: admission.clone(), store: store.clone(), keeper, notices };
+    let live = Live::begin(parts, config).await?;
+    let made_key = made;
+    Ok(Wired { gateway, listeners, bound, store, admission, grace, live, file: None, made_key, recovered })
 }
 
 fn open(config: &Config, clock: Arc<dyn WallClock>) -> Result<(Arc<dyn Store>, usize), Failure> {
@@ -159,142 +178,13 @@ fn open(config: &Config, clock: Arc<dyn WallClock>) -> Result<(Arc<dyn Store>, u
     }
 }
 
-type Upstreams = BTreeMap<String, Arc<UpstreamEntry>>;
-
-fn upstreams(config: &Config, accounts: &[accounts::Gathered], loopback_only: bool) -> Result<Upstreams, Failure> {
-    let mut out = Upstreams::new();
-    for upstream in &config.upstreams {
-        let most = accounts.iter().filter(|account| *account.spec.id.upstream == *upstream.name);
-        let most = most.map(|account| account.spec.max_in_flight).max().unwrap_or(1);
-        let endpoint = endpoint(upstream, loopback_only, most as usize)?;
-        let dialect = endpoint.kind().dialect();
-        let clocks = Clocks {
-            first_content: upstream.timeouts.first_content,
-            between: upstream.timeouts.between,
-            total: upstream.timeouts.total,
-            max_turn: upstream.timeouts.max_turn,
-        };
-        let entry = UpstreamEntry { name: upstream.name.as_str().into(), dialect, clocks, port: Arc::new(endpoint) };
-        out.insert(upstream.name.clone(), Arc::new(entry));
-    }
-    Ok(out)
-}
-
-/// The driver of a configured upstream.
-pub(crate) fn endpoint(
-    upstream: &crate::config::Upstream,
-    loopback_only: bool,
-    max_in_flight: usize,
-) -> Result<Endpoint, Failure> {
-    let kind = match upstream.kind {
-        Kind::Openai => turnkeep_upstream::Kind::OpenAi,
-        Kind::Anthropic => turnkeep_upstream::Kind::Anthropic,
-    };
-    let mut spec = EndpointSpec::new(upstream.name.as_str(), kind, upstream.base_url.as_str());
-    spec.headers = upstream.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
-    spec.ca_pem = upstream.ca.as_deref().map(read_file).transpose()?;
-    spec.proxy = upstream.proxy.as_ref().map(|proxy| proxy.expose().to_owned());
-    spec.connect_timeout = upstream.timeouts.connect;
-    spec.max_connections = spec.max_connections.max(max_in_flight);
-    spec.loopback_only = loopback_only;
-    Endpoint::new(spec).map_err(|error| Failure::Usage(error.to_string()))
-}
-
-fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path).map_err(|error| Failure::Usage(format!("{} cannot be read: {error}", path.display())))
-}
-
-fn catalog(config: &Config, upstreams: &Upstreams) -> Catalog {
-    let mut models = Vec::new();
-    let mut any = Vec::new();
-    for model in &config.models {
-        if model.is_any() {
-            let known = model.routes.iter().filter_map(|route| {
-                let upstream = upstreams.get(&route.upstream)?;
-                Some((upstream.clone(), route.model.as_deref().map(Arc::from)))
-            });
-            any.extend(known);
-        } else {
-            models.push(ModelEntry {
-                name: model.name.clone(),
-                aliases: model.aliases.clone(),
-                routes: routes(model, upstreams),
-            });
-        }
-    }
-    Catalog::new(models, any)
-}
-
-fn routes(model: &Model, upstreams: &Upstreams) -> Vec<Route> {
-    let route = |route: &crate::config::Route| {
-        let upstream = upstreams.get(&route.upstream)?.clone();
-        Some(Route { upstream, model: model.upstream_model(route, &model.name).into() })
-    };
-    model.routes.iter().filter_map(route).collect()
-}
-
-async fn listen(config: &Config) -> Result<(Vec<Listener>, Vec<Bound>), Failure> {
-    let tls = match &config.server.tls {
-        Some(tls) => {
-            let config = turnkeep_http::tls_config(&tls.cert, &tls.key);
-            Some(config.map_err(|error| Failure::Usage(format!("server.tls: {error}")))?)
-        }
-        None => None,
-    };
-    let mut listeners = Vec::new();
-    for place in &config.server.listen {
-        let failed = |error: std::io::Error| Failure::Operation(format!("cannot listen on {place}: {error}"));
-        match place {
-            Listen::Tcp { host, port } => {
-                let addresses: Vec<SocketAddr> =
-                    tokio::net::lookup_host((host.as_str(), *port)).await.map_err(failed)?.collect();
-                let listener = bind(&addresses).map_err(failed)?;
-                listeners.push(Listener::Tcp(listener, tls.clone()));
-            }
-            Listen::Unix(path) => {
-                let listener = bind_unix(path).map_err(failed)?;
-                listeners.push(Listener::Unix(listener, path.clone()));
-            }
-        }
-    }
-    let bound = listeners.iter().map(Listener::bound).collect::<Result<_, _>>().map_err(Failure::operation)?;
-    Ok((listeners, bound))
-}
-
-/// Listens on the first address that can be had, with room for many connections at once.
-fn bind(addresses: &[SocketAddr]) -> std::io::Result<TcpListener> {
-    let mut last = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
-    for address in addresses {
-        let socket = if address.is_ipv4() { tokio::net::TcpSocket::new_v4() } else { tokio::net::TcpSocket::new_v6() }?;
-        #[cfg(unix)]
-        socket.set_reuseaddr(true)?;
-        match socket.bind(*address).and_then(|()| socket.listen(4096)) {
-            Ok(listener) => return Ok(listener),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
-}
-
-/// A socket file that an earlier run left is replaced; one that somebody listens on is not.
-fn bind_unix(path: &Path) -> std::io::Result<UnixListener> {
-    match UnixListener::bind(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-            if !std::fs::symlink_metadata(path)?.file_type().is_socket() {
-                let why = "there is a file that is no socket; it is left as it is";
-                return Err(std::io::Error::new(std::io::ErrorKind::AlreadyExists, why));
-            }
-            if std::os::unix::net::UnixStream::connect(path).is_ok() {
-                return Err(error);
-            }
-            std::fs::remove_file(path)?;
-            UnixListener::bind(path)
-        }
-        other => other,
-    }
-}
-
 impl Wired {
+    /// Follows this file: a change of it, or SIGHUP, takes the configuration up anew while the gateway serves.
+    pub fn following(mut self, file: PathBuf) -> Self {
+        self.file = Some(file);
+        self
+    }
+
     /// Serves until `stop` is done; then lets turns finish, ends the rest, writes everything down.
     ///
     /// # Errors
@@ -302,12 +192,7 @@ impl Wired {
     pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), Failure> {
         let (stopping, stopped) = watch::channel(false);
         let saver = tokio::spawn(standing::keep(self.admission.clone(), self.store.clone()));
-        let following = tokio::spawn(follow::follow(
-            self.gateway.clone(),
-            self.admission.clone(),
-            self.store.clone(),
-            self.configured,
-        ));
+        let following = tokio::spawn(reload::follow(self.live, self.file));
         let serving = tokio::spawn(turnkeep_http::serve(self.gateway.clone(), self.listeners, stopped));
         stop.await;
         tracing::info!(grace_s = self.grace.as_secs(), "stopping: no new turns, the running ones may finish");
@@ -333,26 +218,5 @@ impl Wired {
         following.abort();
         standing::save(&self.admission, self.store.as_ref()).await;
         self.store.shutdown().await.map_err(Failure::operation)
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test ends by panicking")]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_left_socket_is_replaced_and_a_file_that_is_no_socket_is_left_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("left.sock");
-        drop(bind_unix(&socket).unwrap());
-        let listening = bind_unix(&socket).unwrap();
-        assert_eq!(bind_unix(&socket).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
-        drop(listening);
-
-        let file = folder.path().join("precious");
-        std::fs::write(&file, "words").unwrap();
-        assert!(bind_unix(&file).unwrap_err().to_string().contains("no socket"));
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), "words");
     }
 }

@@ -53,7 +53,7 @@ async fn on_store(
             audit(store, "rotate", format!("account {}", record.id), secret_words(&record.secret)).await?;
             writeln!(
                 out,
-                "rotated {}, secret {}; a running gateway takes it up at its next start",
+                "rotated {}, secret {}; a running gateway takes it up within seconds",
                 record.id,
                 secret_words(&record.secret)
             )?;
@@ -85,7 +85,8 @@ async fn add(
     }
     let secret = read_secret(&args.secret, input)?;
     let (models, max_in_flight) = (args.models.clone(), Some(args.max_in_flight));
-    let record = store.add_account(NewAccount { id: id(&args.account), secret, models, max_in_flight }).await?;
+    let new = NewAccount { models, max_in_flight, ..NewAccount::new(id(&args.account), secret) };
+    let record = store.add_account(new).await?;
     audit(store, "add", format!("account {}", record.id), secret_words(&record.secret)).await?;
     writeln!(out, "added {}, secret {}", record.id, secret_words(&record.secret))?;
     Ok(())

@@ -31,7 +31,7 @@ pub async fn run(args: &DemoArgs, out: &mut impl Write, stop: impl Future<Output
     let text = config(lab.addr(), port);
     let config = Config::parse(&text, &folder.path().join("turnkeep.toml"), std::iter::empty())?;
     logs::start(&config.telemetry);
-    let wired = wiring::wire(&config).await?;
+    let wired = wiring::wire(config).await?;
     let Some(Bound::Tcp(address)) = wired.bound.first().cloned() else {
         return Err(Failure::Operation("the gateway listens nowhere".into()));
     };

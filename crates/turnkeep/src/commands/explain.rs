@@ -1,21 +1,28 @@
 //! `turnkeep explain`: what the running build knows, printed.
 
+mod account;
+mod fault;
+mod turn;
+
 use super::Failure;
 use crate::cli::Topic;
 use std::io::Write;
 
-/// Prints the topic as Markdown.
+/// Prints what is asked for.
 ///
 /// # Errors
-/// The output cannot be written.
-pub fn run(topic: Topic, out: &mut impl Write) -> Result<(), Failure> {
+/// Usage: the configuration, or a name that is none. Operation: the store, there is no such account or turn, or the output
+/// cannot be written.
+pub async fn run(topic: &Topic, out: &mut impl Write) -> Result<(), Failure> {
     match topic {
         Topic::Faults => {
             out.write_all(FAULTS.as_bytes())?;
             out.write_all(turnkeep_base::verdict::table().as_bytes())?;
+            Ok(())
         }
+        Topic::Account(args) => account::run(args, out).await,
+        Topic::Turn(args) => turn::run(args, out).await,
     }
-    Ok(())
 }
 
 const FAULTS: &str = "\
@@ -31,10 +38,10 @@ client the turn goes on as \"next step\" says; afterwards it ends with an error 
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_table_stands_under_a_heading_and_names_every_fault() {
+    #[tokio::test]
+    async fn the_table_stands_under_a_heading_and_names_every_fault() {
         let mut out = Vec::new();
-        run(Topic::Faults, &mut out).unwrap();
+        run(&Topic::Faults, &mut out).await.unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.starts_with("# Faults"));
         for kind in turnkeep_base::FaultKind::ALL {

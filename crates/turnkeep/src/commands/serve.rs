@@ -17,8 +17,8 @@ pub async fn run(args: &ConfigFile, out: &mut impl Write, stop: impl Future<Outp
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    let wired = wiring::wire(&config).await?;
     let scheme = if config.server.tls.is_some() { "https" } else { "http" };
+    let wired = wiring::wire(config).await?.following(args.config.clone());
     for bound in &wired.bound {
         match bound {
             Bound::Tcp(address) => writeln!(out, "listening on {scheme}://{address}")?,

@@ -2,44 +2,37 @@
 
 use crate::commands::Failure;
 use crate::config::{Config, SecretRef};
+use crate::secrets::Sourced;
 use std::collections::BTreeSet;
-use turnkeep_base::{AccountId, Secret};
+use std::sync::Arc;
+use turnkeep_base::AccountId;
 use turnkeep_policy::accounts::AccountSpec;
 use turnkeep_policy::glob::Globs;
 use turnkeep_store::{OpenedSecret, Store};
 
-/// An account and its secret.
-pub struct Gathered {
-    /// For the pool.
-    pub spec: AccountSpec,
-    /// `None` when it could not be found; the account then serves nothing and is shown as misconfigured.
-    pub secret: Option<Secret>,
-}
-
-/// All accounts, those of the configuration first. One that both name is the configuration's.
-pub async fn gather(config: &Config, store: &dyn Store) -> Result<Vec<Gathered>, Failure> {
-    let mut out = Vec::new();
+/// All accounts, those of the configuration first, and where the secret of each is. One that both the configuration and the
+/// store name is the configuration's. Admission fills `has_secret` and `generation` in.
+pub(super) async fn gather(config: &Config, store: &dyn Store) -> Result<(Vec<AccountSpec>, Vec<Sourced>), Failure> {
+    let mut specs = Vec::new();
+    let mut sources = Vec::new();
     let mut seen = BTreeSet::new();
-    let stored = store.list_accounts().await.map_err(Failure::operation)?;
     for upstream in &config.upstreams {
         for account in &upstream.accounts {
             let id = AccountId { upstream: upstream.name.as_str().into(), account: account.name.as_str().into() };
-            let secret = match &account.secret {
-                Some(reference) => resolved(&id, reference.resolve()),
-                None => resolved(&id, Err("it has no secret".into())),
-            };
             let spec = AccountSpec {
                 max_in_flight: account.max_in_flight,
                 models: Globs::new(account.models.clone()),
-                has_secret: secret.is_some(),
-                enabled: true,
-                id: id.clone(),
+                limit_group: account.limit_group.as_deref().map(Arc::from),
+                requests_per_minute: account.requests_per_minute,
+                tokens_per_minute: account.tokens_per_minute,
+                ..spec(id.clone(), true)
             };
-            seen.insert(id);
-            out.push(Gathered { spec, secret });
+            seen.insert(id.clone());
+            specs.push(spec);
+            sources.push((id, account.secret.clone().ok_or_else(|| "it has no secret".to_owned())));
         }
     }
-    for record in stored {
+    for record in store.list_accounts().await.map_err(Failure::operation)? {
         if seen.contains(&record.id) {
             continue;
         }
@@ -48,24 +41,34 @@ pub async fn gather(config: &Config, store: &dyn Store) -> Result<Vec<Gathered>,
             continue;
         }
         let opened = store.open_secret(record.id.clone()).await.map_err(|error| error.to_string());
-        let secret = opened.and_then(|opened| match opened {
-            OpenedSecret::Literal(secret) => Ok(secret),
-            OpenedSecret::Reference(turnkeep_store::SecretRef::Env(name)) => SecretRef::Env(name).resolve(),
-            OpenedSecret::Reference(turnkeep_store::SecretRef::File(path)) => SecretRef::File(path).resolve(),
+        let source = opened.map(|opened| match opened {
+            OpenedSecret::Literal(secret) => SecretRef::Plain(secret),
+            OpenedSecret::Reference(turnkeep_store::SecretRef::Env(name)) => SecretRef::Env(name),
+            OpenedSecret::Reference(turnkeep_store::SecretRef::File(path)) => SecretRef::File(path),
         });
-        let secret = resolved(&record.id, secret);
-        let spec = AccountSpec {
+        specs.push(AccountSpec {
             max_in_flight: record.max_in_flight.unwrap_or(crate::config::DEFAULT_MAX_IN_FLIGHT),
             models: Globs::new(record.models),
-            has_secret: secret.is_some(),
-            enabled: record.enabled,
-            id: record.id,
-        };
-        out.push(Gathered { spec, secret });
+            limit_group: record.limit_group.as_deref().map(Arc::from),
+            requests_per_minute: record.requests_per_minute,
+            tokens_per_minute: record.tokens_per_minute,
+            ..spec(record.id.clone(), record.enabled)
+        });
+        sources.push((record.id, source));
     }
-    Ok(out)
+    Ok((specs, sources))
 }
 
-fn resolved(id: &AccountId, secret: Result<Secret, String>) -> Option<Secret> {
-    secret.inspect_err(|why| tracing::warn!(account = %id, %why, "an account without a usable secret")).ok()
+fn spec(id: AccountId, enabled: bool) -> AccountSpec {
+    AccountSpec {
+        id,
+        max_in_flight: crate::config::DEFAULT_MAX_IN_FLIGHT,
+        models: Globs::default(),
+        has_secret: false,
+        enabled,
+        limit_group: None,
+        requests_per_minute: None,
+        tokens_per_minute: None,
+        generation: 0,
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use turnkeep_base::Secret;
 use turnkeep_http::callers::{Caller, Callers, KeyDigest, Known, Scope};
 use turnkeep_policy::glob::Globs;
-use turnkeep_store::{KeySnapshot, NewKey, Store, hash_key};
+use turnkeep_store::{KeySnapshot, NewKey, Pepper, Store, hash_key};
 
 /// The name of the key that the gateway makes when there is none.
 const FIRST_KEY: &str = "first";
@@ -16,8 +16,6 @@ const FIRST_KEY: &str = "first";
 pub struct Loaded {
     /// As the client side checks them.
     pub callers: Callers,
-    /// The configuration's own, which stay when the store's are read again.
-    pub configured: BTreeMap<KeyDigest, Known>,
     /// One that was made because there was none.
     pub made: Option<Secret>,
 }
@@ -45,6 +43,15 @@ pub async fn load(config: &Config, store: &dyn Store) -> Result<Loaded, Failure>
         }
     };
     let pepper = snapshot.pepper;
+    // The keys themselves come with the configuration, as one with everything else of it.
+    Ok(Loaded { callers: Callers::new(move |presented| hash_key(&pepper, presented), BTreeMap::new()), made })
+}
+
+/// The configuration's own keys.
+///
+/// # Errors
+/// Usage: a secret is not to be had, or two keys have the same.
+pub(super) fn of_config(config: &Config, pepper: &Pepper) -> Result<BTreeMap<KeyDigest, Known>, Failure> {
     let mut configured = BTreeMap::new();
     for key in &config.keys {
         let secret = key.secret.resolve().map_err(|why| Failure::Usage(format!("keys {:?}: {why}", key.name)))?;
@@ -54,16 +61,13 @@ pub async fn load(config: &Config, store: &dyn Store) -> Result<Loaded, Failure>
             models: Globs::new(key.models.clone()),
         };
         let known = Known { caller: Arc::new(caller), until_ms: None };
-        if let Some(other) = configured.insert(hash_key(&pepper, secret.expose()), known) {
+        if let Some(other) = configured.insert(hash_key(pepper, secret.expose()), known) {
             let words =
                 format!("keys {:?} and {:?} have the same secret; give each its own", other.caller.name, key.name);
             return Err(Failure::Usage(words));
         }
     }
-    let mut known = of_store(&snapshot);
-    known.extend(configured.clone());
-    let callers = Callers::new(move |presented| hash_key(&pepper, presented), known);
-    Ok(Loaded { callers, configured, made })
+    Ok(configured)
 }
 
 pub(super) fn of_store(snapshot: &KeySnapshot) -> BTreeMap<KeyDigest, Known> {

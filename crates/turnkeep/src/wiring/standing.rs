@@ -1,32 +1,46 @@
 //! Accounts' standing across restarts: loaded at start, written down after every change.
 
 use crate::commands::Failure;
+use crate::commands::accounts::BY_OPERATOR;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 use turnkeep_base::{AccountId, FaultKind};
 use turnkeep_engine::admission::Admission;
 use turnkeep_engine::ports::WallClock;
 use turnkeep_policy::Moment;
-use turnkeep_policy::accounts::{Cooldowns, Scope, Snapshot, Standing, Status};
+use turnkeep_policy::accounts::{Saved, SavedStatus, Scope, Snapshot};
 use turnkeep_store::{CooldownRecord, CooldownScope, StandingRecord, StandingStatus, Store, SystemClock};
 
 /// A pause after a write that failed.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Puts the persisted standings back.
-pub async fn restore(admission: &Admission, store: &dyn Store, ids: &[AccountId], wall: u64) -> Result<(), Failure> {
-    let now = admission.present();
-    for record in store.load_standing().await.map_err(Failure::operation)? {
-        if ids.contains(&record.account) {
-            admission.restore(&record.account, standing(&record, now, wall));
-        }
-    }
-    Ok(())
+/// The persisted standings of these accounts.
+pub(super) async fn load(store: &dyn Store, ids: &[AccountId]) -> Result<Vec<StandingRecord>, Failure> {
+    let mut records = store.load_standing().await.map_err(Failure::operation)?;
+    records.retain(|record| ids.contains(&record.account));
+    Ok(records)
 }
 
-fn standing(record: &StandingRecord, now: Moment, wall: u64) -> Standing {
-    let mut cooldowns = Cooldowns::default();
-    for cooldown in &record.cooldowns {
+/// Puts them back.
+pub(super) fn restore(admission: &Admission, records: Vec<StandingRecord>, wall: u64) {
+    for record in records {
+        admission.restore(&record.account, saved(&record, wall));
+    }
+}
+
+/// What is kept of the error budget, as times since when, in Unix milliseconds.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct BudgetRecord {
+    spent_ms: Vec<u64>,
+    suspension_named_ms: Option<u64>,
+}
+
+fn saved(record: &StandingRecord, wall: u64) -> Saved {
+    // A clock that was set back makes nothing younger than now.
+    let ago = |at: u64| Duration::from_millis(wall.saturating_sub(at));
+    let cooldowns = record.cooldowns.iter().filter_map(|cooldown| {
         let left = cooldown.until_ms.saturating_sub(wall).min(cooldown.length_ms);
         let cause = FaultKind::ALL.iter().copied().find(|kind| kind.name() == cooldown.fault);
         let scope = match (cooldown.scope, &cooldown.model) {
@@ -34,54 +48,66 @@ fn standing(record: &StandingRecord, now: Moment, wall: u64) -> Standing {
             (CooldownScope::Quota, _) => Scope::Quota,
             (CooldownScope::Rate, _) => Scope::Rate,
             (CooldownScope::Model, Some(model)) => Scope::Model(model.clone()),
-            (CooldownScope::Model, None) => continue,
+            (CooldownScope::Model, None) => return None,
         };
-        if left > 0 {
-            let cause = cause.unwrap_or(FaultKind::Unclassified);
-            cooldowns.cool(now, scope, Duration::from_millis(left), cause);
-        }
-    }
+        (left > 0).then(|| (scope, Duration::from_millis(left), cause.unwrap_or(FaultKind::Unclassified)))
+    });
     let status = match record.status {
-        StandingStatus::Active => Status::Active,
-        StandingStatus::Disabled => Status::Disabled,
+        StandingStatus::Active => SavedStatus::Active,
+        StandingStatus::Disabled => SavedStatus::Disabled,
         StandingStatus::Errored => {
-            // An episode is never longer than an hour, whatever a clock says.
-            let left = record.retry_at_ms.unwrap_or(wall).saturating_sub(wall).min(60 * 60 * 1000);
-            Status::Errored { episode: record.episode, retry_at: now.after(Duration::from_millis(left)) }
+            let retry_at = record.retry_at_ms.unwrap_or(wall);
+            // What was left when it was written down: no clock makes it longer.
+            let length = retry_at.saturating_sub(record.updated_ms);
+            SavedStatus::Errored { left: Duration::from_millis(retry_at.saturating_sub(wall).min(length)) }
         }
-        StandingStatus::Suspended => Status::Suspended { reason: record.reason.clone().unwrap_or_default() },
+        StandingStatus::Suspended => SavedStatus::Suspended,
     };
-    Standing::restored(status, record.episode, cooldowns)
+    let budget: BudgetRecord = serde_json::from_str(&record.budget_json).unwrap_or_default();
+    Saved {
+        status,
+        episode: record.episode,
+        since: record.since_ms.map(ago),
+        reason: record.reason.clone().filter(|reason| reason != BY_OPERATOR),
+        budget: budget.spent_ms.into_iter().map(ago).collect(),
+        suspension_named: budget.suspension_named_ms.map(ago),
+        cooldowns: cooldowns.collect(),
+    }
 }
 
 fn record(snapshot: &Snapshot, now: Moment, wall: u64) -> StandingRecord {
-    let ms = |at: Moment| u64::try_from(now.until(at).as_millis()).unwrap_or(u64::MAX);
-    let standing = &snapshot.standing;
-    let (status, retry_at_ms, reason) = match standing.status() {
-        Status::Active => (StandingStatus::Active, None, None),
-        Status::Errored { retry_at, .. } => (StandingStatus::Errored, Some(wall.saturating_add(ms(*retry_at))), None),
-        Status::Suspended { reason } => (StandingStatus::Suspended, None, Some(reason.clone())),
-        Status::Disabled => (StandingStatus::Disabled, None, None),
+    let saved = snapshot.saved(now);
+    let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let ago = |age: Duration| wall.saturating_sub(ms(age));
+    let (status, retry_at_ms) = match saved.status {
+        SavedStatus::Active => (StandingStatus::Active, None),
+        SavedStatus::Errored { left } => (StandingStatus::Errored, Some(wall.saturating_add(ms(left)))),
+        SavedStatus::Suspended => (StandingStatus::Suspended, None),
+        SavedStatus::Disabled => (StandingStatus::Disabled, None),
     };
-    let cooldowns = standing.cooldowns().running(now).map(|(scope, cooldown)| {
+    let cooldowns = saved.cooldowns.into_iter().map(|(scope, left, cause)| {
         let (scope, model) = match scope {
             Scope::Account => (CooldownScope::Account, None),
-            Scope::Model(model) => (CooldownScope::Model, Some(model.clone())),
+            Scope::Model(model) => (CooldownScope::Model, Some(model)),
             Scope::Quota => (CooldownScope::Quota, None),
             Scope::Rate => (CooldownScope::Rate, None),
         };
-        let length_ms = ms(cooldown.until);
-        let fault = cooldown.cause.name().to_owned();
+        let length_ms = ms(left);
+        let fault = cause.name().to_owned();
         CooldownRecord { scope, model, fault, until_ms: wall.saturating_add(length_ms), length_ms }
     });
+    let budget = BudgetRecord {
+        spent_ms: saved.budget.into_iter().map(ago).collect(),
+        suspension_named_ms: saved.suspension_named.map(ago),
+    };
     StandingRecord {
         account: snapshot.id.clone(),
         status,
-        episode: standing.episode(),
-        since_ms: None,
+        episode: saved.episode,
+        since_ms: saved.since.map(ago),
         retry_at_ms,
-        reason,
-        budget_json: "[]".into(),
+        reason: saved.reason,
+        budget_json: serde_json::to_string(&budget).unwrap_or_else(|_| "{}".into()),
         updated_ms: wall,
         cooldowns: cooldowns.collect(),
     }
@@ -120,26 +146,48 @@ pub async fn keep(admission: Arc<Admission>, store: Arc<dyn Store>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use turnkeep_policy::accounts::AccountKey;
+
+    fn errored() -> StandingRecord {
+        StandingRecord {
+            account: AccountId { upstream: "u".into(), account: "a".into() },
+            status: StandingStatus::Errored,
+            episode: 2,
+            since_ms: Some(900_000),
+            retry_at_ms: Some(1_060_000),
+            reason: None,
+            budget_json: r#"{"spent_ms":[990000],"suspension_named_ms":null}"#.into(),
+            updated_ms: 1_000_000,
+            cooldowns: vec![CooldownRecord {
+                scope: CooldownScope::Account,
+                model: None,
+                fault: "rate_limited".into(),
+                until_ms: 1_090_000,
+                length_ms: 90_000,
+            }],
+        }
+    }
 
     #[test]
-    fn a_cooldown_and_an_episode_survive_a_restart_and_a_clock_that_was_set_back_does_not_lengthen_them() {
-        let mut cooldowns = Cooldowns::default();
-        cooldowns.cool(Moment(0), Scope::Account, Duration::from_secs(90), FaultKind::RateLimited);
-        let errored = Status::Errored { episode: 2, retry_at: Moment(60_000) };
-        let snapshot = Snapshot {
-            key: AccountKey(0),
-            id: AccountId { upstream: "u".into(), account: "a".into() },
-            standing: Standing::restored(errored, 2, cooldowns),
-            in_flight: 0,
-            max_in_flight: 1,
-            has_secret: true,
-        };
-        let written = record(&snapshot, Moment(0), 1_000_000);
-        let later = standing(&written, Moment(5), 1_030_000);
-        assert_eq!(later.cooldowns().until(Moment(5), "m"), Some(Moment(60_005)));
-        assert_eq!(later.status(), &Status::Errored { episode: 2, retry_at: Moment(30_005) });
-        let set_back = standing(&written, Moment(5), 0);
-        assert_eq!(set_back.cooldowns().until(Moment(5), "m"), Some(Moment(90_005)));
+    fn what_was_left_at_a_restart_is_left_less_the_time_between() {
+        let saved = saved(&errored(), 1_030_000);
+        assert!(matches!(saved.status, SavedStatus::Errored { left } if left == Duration::from_secs(30)));
+        assert_eq!(saved.cooldowns, [(Scope::Account, Duration::from_secs(60), FaultKind::RateLimited)]);
+        assert_eq!((saved.since, saved.budget), (Some(Duration::from_secs(130)), vec![Duration::from_secs(40)]));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_or_far_ahead_neither_stretches_nor_keeps_a_wait() {
+        let back = saved(&errored(), 0);
+        assert!(matches!(back.status, SavedStatus::Errored { left } if left == Duration::from_secs(60)));
+        assert_eq!(back.cooldowns[0].1, Duration::from_secs(90));
+        let ahead = saved(&errored(), 9_000_000_000);
+        assert!(matches!(ahead.status, SavedStatus::Errored { left } if left.is_zero()));
+        assert!(ahead.cooldowns.is_empty());
+    }
+
+    #[test]
+    fn a_budget_that_cannot_be_read_is_an_empty_one() {
+        let record = StandingRecord { budget_json: "[]".into(), ..errored() };
+        assert!(saved(&record, 1_000_000).budget.is_empty());
     }
 }

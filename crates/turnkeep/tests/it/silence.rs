@@ -25,7 +25,7 @@ async fn impatient(plan: &Plan, connections: usize) -> (SocketAddr, oneshot::Sen
     let text = plan.toml(folder.path());
     let config = Config::parse(&text, &folder.path().join("turnkeep.toml"), std::iter::empty()).unwrap();
     let limits = Limits { header_wait: Duration::from_millis(200), connections, ..Limits::default() };
-    let wired = wiring::wire_within(&config, limits).await.map_err(|failure| failure.to_string()).unwrap();
+    let wired = wiring::wire_within(config, limits).await.map_err(|failure| failure.to_string()).unwrap();
     let Bound::Tcp(addr) = wired.bound[0] else { panic!("no TCP") };
     let (stop, stopped) = oneshot::channel();
     tokio::spawn(wired.serve(async {

@@ -25,12 +25,12 @@ async fn the_operator_brings_a_suspended_account_back_and_takes_it_out_while_the
     assert!(assert_refused(CHAT, &refusal, 503).contains("the operator must act"));
     assert_eq!(lab.requests().len(), 2, "nobody is asked while the account is out");
 
-    let said = world.command(&plan, &["accounts", "enable", "up0", "a"]).await;
+    let said = world.command(&["accounts", "enable", "up0", "a"]).await;
     assert!(said.starts_with("enabled up0/a"), "{said}");
     world.until("the account is back", |counters| out(counters) == "active").await;
     assert_eq!(world.client().await.turn(CHAT).await.status, 200);
 
-    world.command(&plan, &["accounts", "disable", "up0", "a"]).await;
+    world.command(&["accounts", "disable", "up0", "a"]).await;
     world.until("the account is out", |counters| out(counters) == "disabled").await;
     assert_refused(CHAT, &world.client().await.turn(CHAT).await, 503);
     let world = World::in_folder(&plan, world.stopped().await).await;

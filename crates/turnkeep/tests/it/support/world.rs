@@ -65,6 +65,10 @@ pub struct Up {
     pub max_in_flight: u32,
     /// The inside of its `timeouts` table.
     pub timeouts: &'static str,
+    /// More lines for each account.
+    pub each: String,
+    /// More lines for the upstream.
+    pub lines: String,
 }
 
 impl Up {
@@ -75,7 +79,8 @@ impl Up {
 
     /// One account named `a` at this address, without TLS.
     pub fn address(dialect: Dialect, addr: SocketAddr) -> Up {
-        Up { dialect, addr, ca: None, accounts: vec!["a"], max_in_flight: 16, timeouts: "" }
+        let (each, lines) = (String::new(), String::new());
+        Up { dialect, addr, ca: None, accounts: vec!["a"], max_in_flight: 16, timeouts: "", each, lines }
     }
 
     /// With these accounts.
@@ -86,6 +91,16 @@ impl Up {
     /// With so many slots for each account.
     pub fn slots(self, max_in_flight: u32) -> Up {
         Up { max_in_flight, ..self }
+    }
+
+    /// With these lines for each account.
+    pub fn each(self, lines: &str) -> Up {
+        Up { each: lines.to_owned(), ..self }
+    }
+
+    /// With these lines for the upstream.
+    pub fn lines(self, lines: &str) -> Up {
+        Up { lines: lines.to_owned(), ..self }
     }
 
     /// With these clocks.
@@ -104,6 +119,10 @@ pub struct Plan {
     pub listen: String,
     /// It listens on a Unix socket in its folder, too.
     pub unix_too: bool,
+    /// The inside of its `[tuning]` table.
+    pub tuning: String,
+    /// The `[[models]]` in place of the one named `m`.
+    pub models: Option<String>,
     /// More TOML.
     pub more: String,
 }
@@ -112,7 +131,25 @@ impl Plan {
     /// Over these upstreams, on a free loopback port.
     pub fn over(ups: impl IntoIterator<Item = Up>) -> Plan {
         let listen = "127.0.0.1:0".to_owned();
-        Plan { ups: ups.into_iter().collect(), server: String::new(), listen, unix_too: false, more: String::new() }
+        Plan {
+            ups: ups.into_iter().collect(),
+            server: String::new(),
+            listen,
+            unix_too: false,
+            tuning: String::new(),
+            models: None,
+            more: String::new(),
+        }
+    }
+
+    /// With these numbers.
+    pub fn tuning(self, lines: &str) -> Plan {
+        Plan { tuning: lines.to_owned(), ..self }
+    }
+
+    /// With these models in place of the one named `m`.
+    pub fn models(self, toml: &str) -> Plan {
+        Plan { models: Some(toml.to_owned()), ..self }
     }
 
     /// The file's text; writes the authorities it refers to into the folder.
@@ -136,7 +173,7 @@ impl Plan {
             let addr = up.addr;
             write!(text, "[[upstreams]]\nname = \"up{number}\"\nkind = \"{kind}\"\n").unwrap();
             writeln!(text, "base_url = \"{scheme}://{addr}{path}\"").unwrap();
-            writeln!(text, "timeouts = {{ {} }}", up.timeouts).unwrap();
+            writeln!(text, "timeouts = {{ {} }}\n{}", up.timeouts, up.lines).unwrap();
             if let Some(pem) = &up.ca {
                 let file = folder.join(format!("ca{number}.pem"));
                 std::fs::write(&file, pem).unwrap();
@@ -145,11 +182,13 @@ impl Plan {
             for name in &up.accounts {
                 let slots = up.max_in_flight;
                 writeln!(text, "[[upstreams.accounts]]\nname = \"{name}\"\nsecret = \"secret-{name}\"").unwrap();
-                writeln!(text, "max_in_flight = {slots}").unwrap();
+                writeln!(text, "max_in_flight = {slots}\n{}", up.each.replace("NAME", name)).unwrap();
             }
             routes.push(format!("{{ upstream = \"up{number}\", model = \"upstream-m\" }}"));
         }
-        write!(text, "[[models]]\nname = \"m\"\nroutes = [{}]\n{}", routes.join(", "), self.more).unwrap();
+        let models = format!("[[models]]\nname = \"m\"\nroutes = [{}]\n", routes.join(", "));
+        write!(text, "{}\n{}", self.models.as_ref().unwrap_or(&models), self.more).unwrap();
+        write!(text, "[tuning]\n{}\n", self.tuning).unwrap();
         text
     }
 }
@@ -188,9 +227,10 @@ impl World {
 
     /// Of a configuration, in a folder that may hold an earlier run's database.
     pub async fn in_folder(plan: &Plan, folder: TempDir) -> World {
-        let text = plan.toml(folder.path());
-        let config = Config::parse(&text, &folder.path().join("turnkeep.toml"), std::iter::empty()).unwrap();
-        let wired = wiring::wire(&config).await.map_err(|failure| failure.to_string()).unwrap();
+        let file = folder.path().join("turnkeep.toml");
+        std::fs::write(&file, plan.toml(folder.path())).unwrap();
+        let config = Config::load(&file).unwrap();
+        let wired = wiring::wire(config).await.map_err(|failure| failure.to_string()).unwrap().following(file);
         let bound = wired.bound.clone();
         let recovered = wired.recovered;
         let (stop, stopped) = oneshot::channel();
@@ -246,15 +286,42 @@ impl World {
         .await
     }
 
+    /// Puts another configuration in its file's place, in one step as editors do.
+    pub fn put(&self, text: &str) {
+        let next = self.folder.path().join("next.toml");
+        std::fs::write(&next, text).unwrap();
+        std::fs::rename(&next, self.file()).unwrap();
+    }
+
+    /// Puts another plan in its file's place, and waits until it is taken up.
+    pub async fn take_up(&self, plan: &Plan) -> Value {
+        let before = self.counters().await["config"]["reloads"].as_u64().unwrap();
+        self.put(&plan.toml(self.folder.path()));
+        self.until("the new configuration", |counters| counters["config"]["reloads"].as_u64() > Some(before)).await
+    }
+
+    /// Its configuration's file.
+    pub fn file(&self) -> PathBuf {
+        self.folder.path().join("turnkeep.toml")
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// Runs a command of the command line on this gateway's configuration, beside it.
-    pub async fn command(&self, plan: &Plan, words: &[&str]) -> String {
-        let file = self.folder.path().join("turnkeep.toml");
-        std::fs::write(&file, plan.toml(self.folder.path())).unwrap();
-        let file = file.to_str().unwrap();
-        let cli = Cli::parse_from(["turnkeep"].iter().chain(words).chain(&["--config", file]));
-        let Command::Accounts { command } = cli.command else { panic!("{words:?}") };
+    pub async fn command(&self, words: &[&str]) -> String {
+        let file = self.file();
+        let cli = Cli::parse_from(["turnkeep"].iter().chain(words).chain(&["--config", file.to_str().unwrap()]));
         let mut out = Vec::new();
-        turnkeep::commands::accounts::run(&command, &mut std::io::empty(), &mut out).await.unwrap();
+        match cli.command {
+            Command::Accounts { command } => {
+                turnkeep::commands::accounts::run(&command, &mut std::io::empty(), &mut out).await.unwrap();
+            }
+            Command::Explain { topic } => turnkeep::commands::explain::run(&topic, &mut out).await.unwrap(),
+            other => panic!("{other:?}"),
+        }
         String::from_utf8(out).unwrap()
     }
 

@@ -1,0 +1,177 @@
+//! The one task that takes configurations up while the gateway runs: when its file changes, on SIGHUP, and when the command
+//! line has changed keys or accounts in the store.
+
+use super::live::Live;
+use crate::commands::Failure;
+use crate::commands::accounts::BY_OPERATOR;
+use crate::config::Config;
+use notify::{RecursiveMode, Watcher};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use turnkeep_base::AccountId;
+use turnkeep_engine::ports::WallClock;
+use turnkeep_store::{Keep, StandingStatus, StoreError, SystemClock};
+
+/// How often the store is asked whether anything has changed.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How often what is older than `store.keep` says is removed.
+const PRUNE_EVERY: Duration = Duration::from_secs(60 * 60);
+/// An editor writes a file in several steps: it is read when it has been left alone for so long.
+const SETTLE: Duration = Duration::from_millis(200);
+
+/// Follows for as long as the gateway runs; without a file only the store.
+pub(super) async fn follow(mut live: Live, file: Option<PathBuf>) {
+    let (told, mut changed) = mpsc::channel(1);
+    let _watching = file.as_deref().and_then(|file| watch(file, told));
+    let mut hangup = hangup();
+    let mut seen = live.parts.store.revision().await.ok();
+    let mut switched = BTreeMap::new();
+    // What was switched before the start is in the standings that the start has read.
+    let started_ms = SystemClock.unix_ms();
+    let mut looks = interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut prunes = interval(PRUNE_EVERY);
+    prunes.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut settled: Option<Instant> = None;
+    loop {
+        let due = settled.unwrap_or_else(Instant::now);
+        tokio::select! {
+            () = hung_up(&mut hangup) => {
+                if let Some(file) = &file {
+                    reload(&mut live, file, "SIGHUP").await;
+                }
+                settled = None;
+            }
+            Some(()) = changed.recv() => settled = Some(Instant::now() + SETTLE),
+            () = sleep_until(due), if settled.is_some() => {
+                settled = None;
+                if let Some(file) = &file {
+                    reload(&mut live, file, "its file changed").await;
+                }
+            }
+            _ = looks.tick() => {
+                if let Err(error) = switches(&live, started_ms, &mut switched).await {
+                    tracing::warn!(%error, "the store's accounts could not be read again");
+                }
+                let Ok(revision) = live.parts.store.revision().await else { continue };
+                if seen != Some(revision) {
+                    match live.store_changed().await {
+                        Ok(()) => {
+                            seen = Some(revision);
+                            tracing::info!("keys and accounts were read again from the store");
+                        }
+                        Err(failure) => tracing::warn!(%failure, "the store's keys and accounts could not be taken up"),
+                    }
+                }
+            }
+            _ = prunes.tick() => prune(&live).await,
+        }
+    }
+}
+
+async fn reload(live: &mut Live, file: &Path, why: &str) {
+    let outcome = match Config::load(file) {
+        Ok(config) => live.take_up(config).await,
+        Err(errors) => Err(Failure::from(errors)),
+    };
+    let notices = live.parts.notices.clone();
+    match outcome {
+        Ok(later) => {
+            for warning in &live.config.warnings {
+                tracing::warn!("{warning}");
+            }
+            if later.is_empty() {
+                tracing::info!(why, "the configuration was taken up");
+            } else {
+                let later = later.join(", ");
+                tracing::warn!(why, later, "the configuration was taken up, but for what needs a restart");
+            }
+            notices.change(|state| {
+                state.loaded_ms = SystemClock.unix_ms();
+                state.reloads += 1;
+                state.problem = None;
+                state.needs_restart = later;
+            });
+        }
+        Err(failure) => {
+            tracing::error!(why, "the configuration was refused, and nothing has changed: {failure}");
+            notices.change(|state| {
+                state.refused += 1;
+                state.problem = Some(failure.to_string());
+            });
+        }
+    }
+}
+
+/// Watches the folder of a file, so that a file which is replaced by another is followed, too.
+fn watch(file: &Path, told: mpsc::Sender<()>) -> Option<notify::RecommendedWatcher> {
+    let file = std::path::absolute(file).ok()?;
+    let folder = file.parent()?.to_owned();
+    let name = file.file_name()?.to_owned();
+    let on_event = move |event: notify::Result<notify::Event>| {
+        let ours = event.is_ok_and(|event| {
+            !event.kind.is_access() && event.paths.iter().any(|path| path.file_name() == Some(&name))
+        });
+        // One notice waits at most; the next reading sees everything that came before it.
+        if ours {
+            let _ = told.try_send(());
+        }
+    };
+    let watcher = notify::recommended_watcher(on_event).and_then(|mut watcher| {
+        watcher.watch(&folder, RecursiveMode::NonRecursive)?;
+        Ok(watcher)
+    });
+    watcher
+        .inspect_err(|error| tracing::warn!(%error, "the configuration's file is not followed; SIGHUP still is"))
+        .ok()
+}
+
+fn hangup() -> Option<Signal> {
+    signal(SignalKind::hangup()).inspect_err(|error| tracing::warn!(%error, "SIGHUP is not followed")).ok()
+}
+
+async fn hung_up(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Removes what is older than `store.keep` says.
+async fn prune(live: &Live) {
+    let keep = &live.config.store.keep;
+    let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let keep = Keep {
+        turns_ms: ms(keep.turns),
+        evidence_ms: ms(keep.evidence),
+        ledger_ms: ms(keep.ledger),
+        now_ms: SystemClock.unix_ms(),
+    };
+    match live.parts.store.prune(keep).await {
+        Ok(pruned) => tracing::debug!(?pruned, "what is too old was removed from the store"),
+        Err(error) => tracing::warn!(%error, "what is too old could not be removed from the store"),
+    }
+}
+
+/// Applies what the command line has switched since the last time.
+async fn switches(live: &Live, started_ms: u64, switched: &mut BTreeMap<AccountId, u64>) -> Result<(), StoreError> {
+    for record in live.parts.store.load_standing().await? {
+        let at = record.updated_ms;
+        let by_operator = record.reason.as_deref() == Some(BY_OPERATOR);
+        if !by_operator || at < started_ms || switched.get(&record.account) == Some(&at) {
+            continue;
+        }
+        let enabled = record.status != StandingStatus::Disabled;
+        if live.parts.admission.switch(&record.account, enabled) {
+            tracing::info!(account = %record.account, enabled, "the operator switched an account");
+        }
+        switched.insert(record.account, at);
+    }
+    Ok(())
+}
