@@ -5,6 +5,7 @@
 //! stops); what comes in may be looser, as real servers are. Nothing here knows accounts, routes or retries.
 
 pub mod classify;
+mod classify_table;
 pub mod count;
 pub mod error;
 pub mod models;

@@ -38,7 +38,8 @@ fn a_code_that_names_one_cause_is_believed_over_the_status() {
             ][..],
             QuotaExhausted,
         ),
-        (&["account_deactivated", "account_suspended", "access_terminated"], AccountSuspended),
+        (&["account_deactivated", "account_suspended", "access_terminated", "CONSUMER_SUSPENDED"], AccountSuspended),
+        (&["usage_limit_reached", "usage_not_included", "insufficient_user_quota"], QuotaExhausted),
         (&["invalid_api_key"], CredentialRejected),
         (&["server_is_overloaded", "engine_overloaded"], ModelOverloaded),
         (&["rate_limit_exceeded", "slow_down", "RESOURCE_EXHAUSTED"], RateLimited),
@@ -125,7 +126,10 @@ fn a_shell_of_401_or_403_around_an_overload_or_an_internal_error_is_not_the_cred
     means(401, &saying("no"), CredentialRejected);
     means(401, "", CredentialRejected);
     means(403, &saying("no"), Unclassified);
-    means(403, "<html>blocked</html>", Unclassified);
+    for status in [401, 403] {
+        means(status, "<html>blocked</html>", UpstreamUnavailable);
+        means(status, "<?xml version='1.0'?><Error/>", UpstreamUnavailable);
+    }
     means(403, &coded("unsupported_country_region_territory"), Unclassified);
 }
 
@@ -154,6 +158,7 @@ fn a_404_is_the_models_where_it_names_one() {
         ModelNotFound,
     );
     means(404, r#"{"detail":"Not Found"}"#, RequestInvalid);
+    means(404, "<html>no model here", RequestInvalid);
     for status in [405, 409, 413, 415] {
         means(status, "", RequestInvalid);
     }

@@ -1,6 +1,8 @@
 //! A Chat upstream's stream as canonical events, and canonical events as a Chat stream.
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
+// A fault is made at most once per answer, and ends it.
+#![allow(clippy::result_large_err)]
 
 use bytes::Bytes;
 use proptest::prelude::*;

@@ -2,6 +2,8 @@
 //! own words say so.
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
+// A fault is made at most once per answer, and ends it.
+#![allow(clippy::result_large_err)]
 
 use bytes::Bytes;
 use proptest::prelude::*;

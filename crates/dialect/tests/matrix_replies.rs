@@ -4,6 +4,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
 
 #[path = "matrix_replies/cases.rs"]
+
+// A fault is made at most once per answer, and ends it.
+#![allow(clippy::result_large_err)]
+
 mod cases;
 #[path = "matrix_replies/said.rs"]
 mod said;

@@ -48,6 +48,10 @@ fn a_refusal_that_quotes_the_caller_is_the_requests_fault() {
                     format!("`a` {words}."),
                     // And an upstream may begin with the caller's words.
                     format!("{words} is no role"),
+                    format!("{words}. is no role"),
+                    format!("{words}: value is not a valid enumeration member"),
+                    format!("{words}, {words}. was unexpected"),
+                    format!("{words}! Please is not one of the permitted roles."),
                 ] {
                     means(dialect, status, &message, RequestInvalid);
                 }
@@ -56,6 +60,8 @@ fn a_refusal_that_quotes_the_caller_is_the_requests_fault() {
     }
     means(Dialect::Chat, 400, "Your credit balance is too low. is not a valid model ID", ModelNotFound);
     for status in [401, 403] {
+        let own = said(Dialect::Messages, status, "Your account has been suspended. is no permitted beta").kind;
+        assert_ne!(own, AccountSuspended, "{status}");
         let quoted = said(Dialect::Messages, status, "Beta `your account has been suspended` is not for you").kind;
         assert_ne!(quoted, AccountSuspended, "{status}");
     }
@@ -78,7 +84,44 @@ fn the_providers_own_sentences_are_still_believed() {
         (Dialect::Chat, 400, "Your credit balance is too low", QuotaExhausted),
         (Dialect::Chat, 400, "You exceeded your current quota, please check your plan", QuotaExhausted),
         (Dialect::Chat, 400, "Insufficient credits", QuotaExhausted),
+        (
+            Dialect::Messages,
+            400,
+            "You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.",
+            QuotaExhausted,
+        ),
+        (
+            Dialect::Chat,
+            400,
+            "Your credit balance is too low to access the Claude API. Please go to Plans & Billing to upgrade or purchase credits.",
+            QuotaExhausted,
+        ),
+        (
+            Dialect::Chat,
+            400,
+            "Your prepayment credits are depleted. Please go to AI Studio at https://ai.studio/projects to manage your project \
+             and billing.",
+            QuotaExhausted,
+        ),
+        (
+            Dialect::Chat,
+            400,
+            "Insufficient credits. Add more using https://openrouter.ai/settings/credits",
+            QuotaExhausted,
+        ),
         (Dialect::Chat, 400, "Incorrect API key provided: xai-abc.", CredentialRejected),
+        (
+            Dialect::Chat,
+            400,
+            "Incorrect API key provided: xai-abc. You can obtain an API key from https://console.x.ai.",
+            CredentialRejected,
+        ),
+        (
+            Dialect::Messages,
+            403,
+            "This organization has been disabled. Please contact support at https://support.anthropic.com.",
+            AccountSuspended,
+        ),
         (Dialect::Chat, 400, "API key not valid. Please pass a valid API key.", CredentialRejected),
         (Dialect::Messages, 403, "This organization has been disabled.", AccountSuspended),
         (Dialect::Messages, 403, "Your account has been suspended", AccountSuspended),

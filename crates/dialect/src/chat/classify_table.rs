@@ -1,56 +1,8 @@
-//! The errors of OpenAI and of compatible servers, as rows; the first that fits says what an error means, and what fits
-//! none is unclassified. The order is the rule: codes that name one cause, then what a status means (told apart by
-//! wording where providers use one status for several causes), then, where there is no status, general types and wording.
+//! The errors of OpenAI and of compatible servers, as rows; the first that fits says what an error means. The order is the
+//! rule: codes that name one cause, then what a status means (told apart by wording where providers use one status for
+//! several causes), then, where there is no status, general types and wording.
 
-use turnkeep_base::FaultKind;
-
-/// One row. An empty list, and `false`, ask for nothing; everything that is asked for must be there.
-#[derive(Debug)]
-pub(super) struct Row {
-    pub(super) statuses: &'static [u16],
-    /// Compared with `code` and `type`, in lower case.
-    pub(super) codes: &'static [&'static str],
-    /// Looked for in the message, in lower case and outside quotations.
-    pub(super) words: &'static [&'static str],
-    /// The message begins with one, in lower case. Where a message may hold the caller's own text, nothing less than
-    /// the provider's sentence speaks against an account.
-    pub(super) sentences: &'static [&'static str],
-    /// The body is a web page.
-    pub(super) html: bool,
-    /// There is no status: the error came inside a stream, or in a reply that says 200.
-    pub(super) in_band: bool,
-    pub(super) kind: FaultKind,
-}
-
-const ANY: Row = Row {
-    statuses: &[],
-    codes: &[],
-    words: &[],
-    sentences: &[],
-    html: false,
-    in_band: false,
-    kind: FaultKind::Unclassified,
-};
-
-const fn code(codes: &'static [&'static str], kind: FaultKind) -> Row {
-    Row { codes, kind, ..ANY }
-}
-
-const fn code_at(statuses: &'static [u16], codes: &'static [&'static str], kind: FaultKind) -> Row {
-    Row { statuses, codes, kind, ..ANY }
-}
-
-const fn words(statuses: &'static [u16], words: &'static [&'static str], kind: FaultKind) -> Row {
-    Row { statuses, words, kind, ..ANY }
-}
-
-const fn begins(statuses: &'static [u16], sentences: &'static [&'static str], kind: FaultKind) -> Row {
-    Row { statuses, sentences, kind, ..ANY }
-}
-
-const fn status(statuses: &'static [u16], kind: FaultKind) -> Row {
-    Row { statuses, kind, ..ANY }
-}
+use crate::classify::table::{Row, code, code_at, code_words, page, sentence, status, words};
 
 const SIZE: &[&str] = &["request too large", "reduce the length", "too many tokens in the request"];
 const OVERLOAD: &[&str] = &["overloaded", "at capacity", "over capacity", "no capacity"];
@@ -104,18 +56,27 @@ const BAD_KEY: &[&str] = &[
     "invalid api key provided",
     "incorrect api key",
     "incorrect api key provided",
+    "incorrect api key provided: *",
+    "invalid api key provided: *",
 ];
 
-use FaultKind::{
-    AccountSuspended, CredentialRejected, DeadlineExceeded, ModelNotEntitled, ModelNotFound, ModelOverloaded,
-    PolicyBlocked, QuotaExhausted, RateLimited, RequestInvalid, UpstreamInternal, UpstreamUnavailable,
+use turnkeep_base::FaultKind::{
+    AccountSuspended, ConversationGone, CredentialRejected, DeadlineExceeded, ModelNotEntitled, ModelNotFound,
+    ModelOverloaded, PolicyBlocked, QuotaExhausted, RateLimited, RequestInvalid, UpstreamInternal, UpstreamUnavailable,
 };
 
 /// The rows, first fit first.
-pub(super) const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[Row] = &[
     // Codes that name one cause, whatever the status.
     // A request that no window can hold is the request's fault, though it comes as a rate limit (OpenAI, Groq).
-    Row { codes: &["rate_limit_exceeded", "tokens", "resource_exhausted"], words: SIZE, kind: RequestInvalid, ..ANY },
+    code_words(&["rate_limit_exceeded", "tokens", "resource_exhausted"], SIZE, RequestInvalid),
+    // Only where a conversation was continued; else it is the caller's own word that names it.
+    Row { handle: true, ..code(&["previous_response_not_found"], ConversationGone) },
+    Row {
+        handle: true,
+        params: &["previous_response_id"],
+        ..words(&[400, 404], &["not found", "expired"], ConversationGone)
+    },
     code(
         &[
             "insufficient_quota",
@@ -129,11 +90,22 @@ pub(super) const ROWS: &[Row] = &[
             "insufficient_balance",
             "insufficient_credits",
             "payment_required",
+            // Codex: the plan's window is used up, or the plan has none.
+            "usage_limit_reached",
+            "usage_not_included",
+            "insufficient_user_quota",
+            "billing_disabled",
         ],
         QuotaExhausted,
     ),
     code(
-        &["account_deactivated", "account_suspended", "access_terminated", "organization_deactivated"],
+        &[
+            "account_deactivated",
+            "account_suspended",
+            "access_terminated",
+            "organization_deactivated",
+            "consumer_suspended",
+        ],
         AccountSuspended,
     ),
     code(&["invalid_api_key", "api_key_invalid", "incorrect_api_key", "expired_api_key"], CredentialRejected),
@@ -145,13 +117,33 @@ pub(super) const ROWS: &[Row] = &[
             "engine_overloaded_error",
             "engine_overloaded",
             "model_overloaded",
+            "model_capacity_exhausted",
         ],
         ModelOverloaded,
     ),
     code_at(&[503], &["slow_down"], ModelOverloaded),
-    code(&["slow_down", "rate_limit_exceeded", "rate_limit_error", "resource_exhausted"], RateLimited),
     code(
-        &["context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "string_above_max_length"],
+        &[
+            "slow_down",
+            "rate_limit_exceeded",
+            "ratelimitexceeded",
+            "rate_limit_error",
+            "ratelimiterror",
+            "quota_exhausted",
+        ],
+        RateLimited,
+    ),
+    // Google's own money, then its rate.
+    code_words(&["resource_exhausted"], &["prepayment credits are depleted"], QuotaExhausted),
+    code(&["resource_exhausted"], RateLimited),
+    code(
+        &[
+            "context_length_exceeded",
+            "exceed_context_size_error",
+            "context_window_exceeded",
+            "contextwindowexceedederror",
+            "string_above_max_length",
+        ],
         RequestInvalid,
     ),
     code(
@@ -177,6 +169,14 @@ pub(super) const ROWS: &[Row] = &[
     ),
     code(&["model_not_found", "deploymentnotfound", "model_decommissioned", "unknown_model"], ModelNotFound),
     code(&["deadline_exceeded"], DeadlineExceeded),
+    // Google's statuses, through its compatible endpoint. `permission_denied` names no cause.
+    code_words(&["unauthenticated"], OVERLOAD, ModelOverloaded),
+    code_words(&["unauthenticated"], INTERNAL, UpstreamInternal),
+    code(&["unauthenticated"], CredentialRejected),
+    code_words(&["unavailable"], OVERLOAD, ModelOverloaded),
+    code(&["unavailable", "aborted", "cancelled"], UpstreamUnavailable),
+    code(&["internal", "data_loss"], UpstreamInternal),
+    code(&["failed_precondition", "out_of_range", "unimplemented", "already_exists"], RequestInvalid),
     code(
         &[
             "invalid_value",
@@ -192,8 +192,11 @@ pub(super) const ROWS: &[Row] = &[
     // The model's first: such a message may begin with the name that the caller gave.
     words(&[400], &["not a valid model", "unknown model", "no such model", "model does not exist"], ModelNotFound),
     words(&[400], POLICY, PolicyBlocked),
-    begins(&[400], BAD_KEY, CredentialRejected),
-    begins(&[400], MONEY_SENTENCES, QuotaExhausted),
+    sentence(&[400], BAD_KEY, CredentialRejected),
+    sentence(&[400], MONEY_SENTENCES, QuotaExhausted),
+    // A page is a proxy's, whatever its status.
+    page(&[401, 403], UpstreamUnavailable),
+    page(&[404, 405, 413], RequestInvalid),
     // 401 and 403 are shells that proxies put around anything.
     words(&[401, 403], OVERLOAD, ModelOverloaded),
     words(&[401, 403], INTERNAL, UpstreamInternal),
@@ -202,8 +205,8 @@ pub(super) const ROWS: &[Row] = &[
     words(&[403], NO_ACCESS, ModelNotEntitled),
     words(&[403], &["flagged", "moderation"], PolicyBlocked),
     words(&[403], POLICY, PolicyBlocked),
-    begins(&[403], BAD_KEY, CredentialRejected),
-    begins(&[403], &["key limit exceeded"], QuotaExhausted),
+    sentence(&[403], BAD_KEY, CredentialRejected),
+    sentence(&[403], &["key limit exceeded"], QuotaExhausted),
     words(&[403], MONEY, QuotaExhausted),
     words(&[404], NO_ACCESS, ModelNotEntitled),
     words(&[404], &["model", "deployment"], ModelNotFound),
@@ -211,18 +214,13 @@ pub(super) const ROWS: &[Row] = &[
     words(&[429], MONEY, QuotaExhausted),
     words(&[429], BILLING, QuotaExhausted),
     status(&[429], RateLimited),
-    status(&[400, 404, 405, 409, 413, 415, 422], RequestInvalid),
+    status(&[400, 404, 405, 406, 409, 410, 411, 412, 413, 414, 415, 422, 431], RequestInvalid),
     status(&[529], ModelOverloaded),
-    Row {
-        statuses: &[500, 501, 502, 503, 504, 520, 521, 522, 523, 524, 525, 526, 527],
-        html: true,
-        kind: UpstreamUnavailable,
-        ..ANY
-    },
+    page(&[500, 501, 502, 503, 504, 520, 521, 522, 523, 524, 525, 526, 527, 530], UpstreamUnavailable),
     words(&[503], OVERLOAD, ModelOverloaded),
     words(&[500, 503], &["context deadline", "deadline exceeded"], DeadlineExceeded),
     status(&[500], UpstreamInternal),
-    status(&[502, 503, 520, 521, 522, 523, 525, 526, 527], UpstreamUnavailable),
+    status(&[502, 503, 520, 521, 522, 523, 525, 526, 527, 530], UpstreamUnavailable),
     status(&[504, 524], DeadlineExceeded),
     // No status: general types, then wording.
     Row { in_band: true, words: OVERLOAD, ..code(&["server_error", "service_unavailable_error"], ModelOverloaded) },
@@ -244,3 +242,11 @@ pub(super) const ROWS: &[Row] = &[
     Row { in_band: true, ..words(&[], &["context deadline", "deadline exceeded"], DeadlineExceeded) },
     Row { in_band: true, ..words(&[], INTERNAL, UpstreamInternal) },
 ];
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_row_is_reached_by_what_it_asks_for() {
+        crate::classify::table::tests::every_row_is_reached_by_what_it_asks_for(super::ROWS);
+    }
+}

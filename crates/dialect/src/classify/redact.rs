@@ -35,9 +35,10 @@ pub(crate) fn redact(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     let mut after_bearer = false;
-    while let Some(start) = rest.find(is_key_char) {
+    // Keys are ASCII, so bytes will do.
+    while let Some(start) = rest.bytes().position(is_key_byte) {
         let (between, from) = rest.split_at(start);
-        let end = from.find(|char| !is_key_char(char)).unwrap_or(from.len());
+        let end = from.bytes().position(|byte| !is_key_byte(byte)).unwrap_or(from.len());
         let (word, more) = from.split_at(end);
         out.push_str(between);
         // The full stop after a key is the sentence's.
@@ -55,8 +56,8 @@ pub(crate) fn redact(text: &str) -> String {
     out
 }
 
-fn is_key_char(char: char) -> bool {
-    char.is_ascii_alphanumeric() || matches!(char, '-' | '_' | '*' | '.')
+fn is_key_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'*' | b'.')
 }
 
 fn is_key(word: &str) -> bool {

@@ -26,7 +26,11 @@ pub(crate) fn unquoted(message: &str) -> String {
                     '«' => Some('»'),
                     _ => None,
                 };
-                out.extend(char.to_lowercase());
+                if char.is_ascii() {
+                    out.push(char.to_ascii_lowercase());
+                } else {
+                    out.extend(char.to_lowercase());
+                }
             }
         }
         before = char;
@@ -39,13 +43,180 @@ pub(crate) fn contains(unquoted: &str, wordings: &[&str]) -> bool {
     wordings.iter().any(|wording| unquoted.contains(wording))
 }
 
-/// Whether an unquoted message begins with one of the sentences, which must end there or at a punctuation mark.
-pub(crate) fn begins(unquoted: &str, sentences: &[&str]) -> bool {
+/// Whether an unquoted message is one of the sentences, and after it at most help on what to do. A sentence that ends in
+/// `*` goes on with one word, the thing that it names. A caller's own text at the message's beginning is no such message:
+/// what an upstream then says of it is no help.
+pub(crate) fn says_only(unquoted: &str, sentences: &[&str]) -> bool {
+    let message = unquoted.trim();
     sentences.iter().any(|sentence| {
-        unquoted
-            .strip_prefix(sentence)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', ',', ':', ';', '!']))
+        let (start, named) = sentence.strip_suffix('*').map_or((*sentence, false), |start| (start, true));
+        let Some(mut tail) = message.strip_prefix(start) else { return false };
+        if named {
+            let end = tail.find(char::is_whitespace).unwrap_or(tail.len());
+            if end == 0 || end > NAMED_BYTES {
+                return false;
+            }
+            tail = &tail[end..];
+        } else if !(tail.is_empty() || tail.starts_with(['.', ',', ':', ';', '!']) || tail.starts_with(" (")) {
+            return false;
+        }
+        tail.len() <= HELP_BYTES && tail.split_whitespace().all(helps)
     })
+}
+
+/// Bytes of the one word that a sentence names.
+const NAMED_BYTES: usize = 128;
+/// Bytes of the help that may follow a sentence.
+const HELP_BYTES: usize = 512;
+/// The words of help: where to go, what to buy, when to come back. None of them can say that something is wrong. Sorted.
+const HELP: &[&str] = &[
+    "&",
+    "a",
+    "about",
+    "access",
+    "account",
+    "add",
+    "administrator",
+    "again",
+    "ai",
+    "all",
+    "amount",
+    "an",
+    "and",
+    "another",
+    "anthropic",
+    "api",
+    "assistance",
+    "at",
+    "available",
+    "balance",
+    "billing",
+    "buy",
+    "by",
+    "can",
+    "check",
+    "claude",
+    "console",
+    "contact",
+    "continue",
+    "credit",
+    "credits",
+    "current",
+    "dashboard",
+    "day",
+    "details",
+    "docs",
+    "documentation",
+    "email",
+    "enable",
+    "error",
+    "find",
+    "for",
+    "from",
+    "fund",
+    "funds",
+    "go",
+    "have",
+    "head",
+    "help",
+    "here",
+    "id",
+    "if",
+    "in",
+    "increase",
+    "information",
+    "key",
+    "keys",
+    "learn",
+    "limit",
+    "limits",
+    "link",
+    "manage",
+    "max",
+    "month",
+    "monthly",
+    "more",
+    "need",
+    "new",
+    "next",
+    "obtain",
+    "on",
+    "openai",
+    "or",
+    "order",
+    "our",
+    "owner",
+    "page",
+    "paid",
+    "pass",
+    "pay",
+    "payment",
+    "plan",
+    "plans",
+    "platform",
+    "please",
+    "portal",
+    "prepaid",
+    "project",
+    "purchase",
+    "quota",
+    "raise",
+    "read",
+    "recharge",
+    "refer",
+    "regain",
+    "renew",
+    "request",
+    "requests",
+    "reset",
+    "resets",
+    "retry",
+    "see",
+    "service",
+    "settings",
+    "studio",
+    "subscribe",
+    "subscription",
+    "support",
+    "team",
+    "the",
+    "this",
+    "time",
+    "to",
+    "top",
+    "total",
+    "try",
+    "up",
+    "update",
+    "upgrade",
+    "usage",
+    "use",
+    "using",
+    "utc",
+    "valid",
+    "via",
+    "view",
+    "visit",
+    "wait",
+    "will",
+    "with",
+    "workspace",
+    "you",
+    "your",
+];
+
+fn helps(word: &str) -> bool {
+    let word = word.trim_matches(['.', ',', ':', ';', '!', '(', ')']);
+    // An address, a date, an id of the request.
+    let is_address = || {
+        word.contains(['.', '/', '@'])
+            && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-/_#?=&%~+@:".contains(&byte))
+    };
+    let is_number = || {
+        word.contains(|char: char| char.is_ascii_digit())
+            && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_:.$".contains(&byte))
+    };
+    word.is_empty() || HELP.binary_search(&word).is_ok() || is_address() || is_number()
 }
 
 #[cfg(test)]
@@ -67,9 +238,40 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_ends_where_it_says() {
-        assert!(begins("too low", &["too low"]) && begins("too low: x", &["too low"]));
-        assert!(!begins("too lowly", &["too low"]) && !begins("too low is it", &["too low"]));
-        assert!(!begins("is too low", &["too low"]));
+    fn a_sentence_may_be_followed_by_help_and_by_nothing_else() {
+        assert!(HELP.is_sorted());
+        let known = ["too low", "bad key: *"];
+        for message in [
+            "too low",
+            " too low. ",
+            "too low!",
+            "too low. please go to plans & billing to upgrade, or purchase credits.",
+            "too low, please check your plan and billing details: https://x.ai/billing.",
+            "too low. you will regain access on 2026-12-01 at 00:00 utc.",
+            "too low (request id: 20261130abc)",
+            "bad key: xai-abc. you can obtain an api key from https://console.x.ai.",
+            "bad key: sk-***",
+        ] {
+            assert!(says_only(message, &known), "{message}");
+        }
+        for message in [
+            "",
+            "too lowly",
+            "too low is it",
+            "is too low",
+            "too low. is no role",
+            "too low: unknown field",
+            "too low, not one of '', ''",
+            "too low. please is not a valid role",
+            "too low. please `` help",
+            "bad key:",
+            "bad key: ",
+            "bad key: a is wrong",
+            "bad key:a",
+        ] {
+            assert!(!says_only(message, &known), "{message}");
+        }
+        assert!(!says_only(&format!("too low. {}", "please ".repeat(100)), &known));
+        assert!(!says_only(&format!("bad key: {}", "k".repeat(129)), &known));
     }
 }

@@ -1,0 +1,135 @@
+//! The tables of errors: what a row asks for, and which row an error fits. Each provider's rows are data in its own file;
+//! their order is the rule, the first that fits says what an error means, and what fits none is unclassified.
+
+use super::said::Said;
+use super::wording::{contains, says_only};
+use turnkeep_base::FaultKind;
+
+/// One row. An empty list, and `false`, ask for nothing; everything that is asked for must be there.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) statuses: &'static [u16],
+    /// Compared with every code that the error names, in lower case.
+    pub(crate) codes: &'static [&'static str],
+    /// Looked for in the message, in lower case and outside quotations.
+    pub(crate) words: &'static [&'static str],
+    /// The message is one of these, and at most help on where to go. Where a message may hold the caller's own text,
+    /// nothing less speaks against an account.
+    pub(crate) sentences: &'static [&'static str],
+    /// The field that the error names.
+    pub(crate) params: &'static [&'static str],
+    /// The body is a web page.
+    pub(crate) html: bool,
+    /// There is no status: the error came inside a stream, or in a reply that says 200.
+    pub(crate) in_band: bool,
+    /// The request continued a conversation that the upstream keeps.
+    pub(crate) handle: bool,
+    pub(crate) kind: FaultKind,
+}
+
+pub(crate) const ANY: Row = Row {
+    statuses: &[],
+    codes: &[],
+    words: &[],
+    sentences: &[],
+    params: &[],
+    html: false,
+    in_band: false,
+    handle: false,
+    kind: FaultKind::Unclassified,
+};
+
+pub(crate) const fn code(codes: &'static [&'static str], kind: FaultKind) -> Row {
+    Row { codes, kind, ..ANY }
+}
+
+pub(crate) const fn code_at(statuses: &'static [u16], codes: &'static [&'static str], kind: FaultKind) -> Row {
+    Row { statuses, codes, kind, ..ANY }
+}
+
+/// A code whose meaning depends on the wording.
+pub(crate) const fn code_words(codes: &'static [&'static str], words: &'static [&'static str], kind: FaultKind) -> Row {
+    Row { codes, words, kind, ..ANY }
+}
+
+pub(crate) const fn words(statuses: &'static [u16], words: &'static [&'static str], kind: FaultKind) -> Row {
+    Row { statuses, words, kind, ..ANY }
+}
+
+pub(crate) const fn sentence(statuses: &'static [u16], sentences: &'static [&'static str], kind: FaultKind) -> Row {
+    Row { statuses, sentences, kind, ..ANY }
+}
+
+pub(crate) const fn status(statuses: &'static [u16], kind: FaultKind) -> Row {
+    Row { statuses, kind, ..ANY }
+}
+
+pub(crate) const fn page(statuses: &'static [u16], kind: FaultKind) -> Row {
+    Row { statuses, html: true, kind, ..ANY }
+}
+
+/// The first row that an error fits. `status` is none where there was none, or one that says success.
+pub(crate) fn fit<'r>(rows: &'r [Row], status: Option<u16>, said: &Said, handle: bool) -> Option<&'r Row> {
+    rows.iter().find(|row| {
+        (row.statuses.is_empty() || status.is_some_and(|status| row.statuses.contains(&status)))
+            && (!row.in_band || status.is_none())
+            && (!row.html || said.html)
+            && (!row.handle || handle)
+            && (row.codes.is_empty() || row.codes.iter().any(|code| said.names(code)))
+            && (row.params.is_empty() || said.param.as_deref().is_some_and(|param| row.params.contains(&param)))
+            && (row.words.is_empty() || contains(&said.unquoted, row.words))
+            && (row.sentences.is_empty() || says_only(&said.unquoted, row.sentences))
+    })
+}
+
+/// What an error means.
+pub(crate) fn judge(rows: &[Row], status: Option<u16>, said: &Said, handle: bool) -> FaultKind {
+    fit(rows, status, said, handle).map_or(FaultKind::Unclassified, |row| row.kind)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Makes an error for every code, wording, sentence and status of every row, and checks that each means what its row
+    /// says and that no row is out of reach.
+    #[track_caller]
+    pub(crate) fn every_row_is_reached_by_what_it_asks_for(rows: &[Row]) {
+        let one = |list: &[&'static str]| if list.is_empty() { vec![""] } else { list.to_vec() };
+        for (at, row) in rows.iter().enumerate() {
+            let mut hit = false;
+            let statuses = match row.statuses {
+                [] if row.in_band => vec![None],
+                [] => vec![None, Some(400), Some(401), Some(418), Some(500)],
+                some => some.iter().copied().map(Some).collect(),
+            };
+            for status in statuses {
+                for code in one(row.codes) {
+                    for word in one(row.words) {
+                        for sentence in one(row.sentences) {
+                            let said = Said {
+                                code: code.into(),
+                                param: row.params.first().map(|&param| param.into()),
+                                html: row.html,
+                                unquoted: format!("{}{word}", sentence.replace('*', " abc.")),
+                                ..Said::default()
+                            };
+                            let first = fit(rows, status, &said, row.handle);
+                            // A more general row may come later; a row before it must agree, or ask for more.
+                            hit |= first.is_some_and(|first| std::ptr::eq(first, row));
+                            if !row.codes.is_empty() && row.words.is_empty() {
+                                let stricter =
+                                    first.is_some_and(|first| !first.statuses.is_empty() && row.statuses.is_empty());
+                                assert!(
+                                    stricter || first.map(|first| first.kind) == Some(row.kind),
+                                    "row {at}: {status:?} {said:?} is {first:?}"
+                                );
+                            }
+                        }
+                    }
+                }
+            }
+            assert!(hit, "row {at} is never reached: {row:?}");
+        }
+    }
+}
