@@ -1,5 +1,7 @@
 //! What error bodies declare of their provider's limits, and which of them say that the request is too long.
 
+#![allow(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::time::Duration;

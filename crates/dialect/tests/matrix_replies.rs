@@ -2,12 +2,10 @@
 //! what a client must get out of it is said once: by what it means, not by its bytes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
-
-#[path = "matrix_replies/cases.rs"]
-
 // A fault is made at most once per answer, and ends it.
 #![allow(clippy::result_large_err)]
 
+#[path = "matrix_replies/cases.rs"]
 mod cases;
 #[path = "matrix_replies/said.rs"]
 mod said;

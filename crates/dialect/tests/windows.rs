@@ -1,5 +1,7 @@
 //! What the headers of a reply declare of its provider's limits.
 
+#![allow(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
+
 use proptest::prelude::*;
 use std::time::Duration;
 use turnkeep_base::LimitScope::{self, *};
