@@ -74,7 +74,9 @@ impl Standing {
         }
         for (scope, wait) in ends {
             let until = self.cooldowns.cool(now, scope.clone(), wait, tuning.longest_cooldown, fault.kind);
-            applied.push(Applied::Cooled { scope, until });
+            if until > now {
+                applied.push(Applied::Cooled { scope, until });
+            }
         }
         if sample && judged {
             self.samples.retain(|&until| until > now);

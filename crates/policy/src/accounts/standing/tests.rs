@@ -225,6 +225,14 @@ fn every_used_up_window_cools_its_own_scope_and_the_wait_cools_the_whole_account
 }
 
 #[test]
+fn a_stated_wait_of_nothing_cools_nothing() {
+    let mut bench = Bench::new();
+    let outcome = bench.judge(7, &fault(FaultKind::RateLimited).wait(Some(Duration::ZERO)));
+    assert_eq!(outcome.applied, []);
+    assert!(bench.standing.cooldowns().is_empty());
+}
+
+#[test]
 fn a_client_that_left_lets_facts_stand_and_judgements_go() {
     let mut bench = Bench::new();
     for kind in [FaultKind::CredentialRejected, FaultKind::AccountSuspended, FaultKind::UpstreamInternal] {
