@@ -2,7 +2,7 @@
 
 use crate::classify;
 use crate::inflate::{self, Inflate};
-use crate::pool::Lease;
+use crate::pool::{Lease, Speaks};
 use bytes::Bytes;
 use futures_util::task::noop_waker_ref;
 use http::header::{self, HeaderMap};
@@ -85,6 +85,12 @@ impl AnswerBody for Body {
                     return Poll::Ready(Some(Err(classify::reading(&error, line))));
                 }
                 None => {
+                    // HTTP/2: a stream reset by "no error" looks like an end, and is one only if the end was marked.
+                    let shared = self.lease.as_ref().is_some_and(|lease| lease.speaks() == Speaks::Http2);
+                    if shared && !self.incoming.is_end_stream() {
+                        let text = "the peer reset the stream before its end, with no error";
+                        return self.fail(FaultKind::StreamTruncated, text.into());
+                    }
                     if let Some(lease) = self.lease.take() {
                         lease.finish();
                     }

@@ -4,39 +4,41 @@
 use crate::answer;
 use crate::classify;
 use crate::connect::{Connected, Connector};
+use crate::error_tables::Reach;
 use crate::kind::Kind;
 use crate::line::LineState;
 use crate::pool::{Lease, Pool, Speaks};
+use crate::pools::Pools;
 use crate::proxy::{Proxy, Speech};
 use crate::request::{Draft, Template};
 use crate::spec::{EndpointError, EndpointSpec};
 use crate::target::Target;
 use crate::tls;
 use futures_util::future::BoxFuture;
-use parking_lot::RwLock;
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use tokio::time::{Instant, timeout_at};
 use turnkeep_base::{AccountId, Fault, FaultKind, Phase};
 use turnkeep_engine::ports::{Answer, Call, Upstream};
 
-/// An endpoint with its connections. Dropping it closes the idle ones; those with an exchange end with it.
+/// An endpoint with its connections. Dropping it closes the idle ones; answers that are being read outlive it, and their
+/// connections close behind them.
 pub struct Endpoint {
     name: Arc<str>,
+    egress: Arc<str>,
     kind: Kind,
     target: Target,
     connector: Connector,
     template: Template,
     max_connections: usize,
-    pools: RwLock<HashMap<Arc<str>, Arc<Pool>>>,
+    pools: Pools,
 }
 
 /// An exchange that failed before its answer's head.
 struct Failed {
     fault: Fault,
-    /// Nothing of an answer was heard, and the connection is what failed.
-    connection_died: bool,
+    /// Nothing of an answer was heard, and it was the connection that failed or that took no more requests.
+    stale: bool,
 }
 
 impl Endpoint {
@@ -61,13 +63,18 @@ impl Endpoint {
         if spec.connect_timeout.is_zero() {
             return Err(wrong("timeouts.connect")("it is zero".into()));
         }
+        let egress = match &proxy {
+            Some(proxy) => format!("proxy {}:{}", proxy.host, proxy.port).into(),
+            None => "direct".into(),
+        };
         Ok(Endpoint {
+            egress,
             kind: spec.kind,
             target,
             connector: Connector { proxy, tls, timeout: spec.connect_timeout, loopback_only: spec.loopback_only },
             template,
             max_connections: spec.max_connections,
-            pools: RwLock::default(),
+            pools: Pools::new(spec.max_connections),
             name: spec.name,
         })
     }
@@ -77,6 +84,11 @@ impl Endpoint {
         &self.name
     }
 
+    /// By which way its calls leave: `direct`, or `proxy HOST:PORT`. Never a proxy's login.
+    pub fn egress(&self) -> &Arc<str> {
+        &self.egress
+    }
+
     /// Its wire protocol.
     pub fn kind(&self) -> Kind {
         self.kind
@@ -84,32 +96,27 @@ impl Endpoint {
 
     /// Connections of all accounts that wait for work.
     pub fn idle_connections(&self) -> usize {
-        self.pools.read().values().map(|pool| pool.idle()).sum()
+        self.pools.sum(Pool::idle)
     }
 
     /// Connections of all accounts that are open, or being opened.
     pub fn open_connections(&self) -> usize {
-        self.pools.read().values().map(|pool| pool.open()).sum()
+        self.pools.sum(Pool::open)
     }
 
     /// Closes the idle connections. Exchanges go on.
     pub fn close_idle(&self) {
-        for pool in self.pools.read().values() {
-            pool.close_idle();
-        }
+        self.pools.close_idle();
     }
 
-    fn pool(&self, account: &AccountId) -> Arc<Pool> {
-        if let Some(pool) = self.pools.read().get(&account.account) {
-            return Arc::clone(pool);
-        }
-        let mut pools = self.pools.write();
-        let pool = pools.entry(Arc::clone(&account.account)).or_insert_with(|| Pool::new(self.max_connections));
-        Arc::clone(pool)
+    /// Forgets an account that was removed: its idle connections close now, those with an exchange when that ends. A call
+    /// that comes later all the same opens its own. False if no connection of it was known.
+    pub fn forget_account(&self, account: &AccountId) -> bool {
+        self.pools.forget(account)
     }
 
     async fn exchange(&self, call: Call) -> Result<Answer, Fault> {
-        let pool = self.pool(&call.account);
+        let pool = self.pools.of(&call.account);
         let mut draft = self.template.draft(&self.target, call)?;
         let mut lease = pool.reuse().await;
         let mut may_be_sent = false;
@@ -125,7 +132,7 @@ impl Endpoint {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
-            let Some(again) = spare.filter(|_| failed.connection_died) else {
+            let Some(again) = spare.filter(|_| failed.stale) else {
                 return Err(sent_before(failed.fault, may_be_sent));
             };
             may_be_sent |= failed.fault.phase != Phase::Unsent;
@@ -138,20 +145,28 @@ impl Endpoint {
     async fn send(&self, mut lease: Lease, draft: Draft) -> Result<Answer, Failed> {
         let request = self.template.finish(&self.target, draft, lease.speaks());
         match lease.send(request).await {
-            Ok(response) => answer::answer(response, lease).map_err(|fault| Failed { fault, connection_died: false }),
+            Ok(response) => answer::answer(response, lease).map_err(|fault| Failed { fault, stale: false }),
             Err(failure) => {
                 let blank = Arc::default();
                 let line: &Arc<LineState> = lease.line().unwrap_or(&blank);
                 let returned = failure.returned.is_some();
-                let mut fault = match &failure.error {
+                let (mut fault, reach) = match &failure.error {
                     Some(error) => classify::sending(error, returned, line),
-                    None => classify::unsent(FaultKind::GatewayBug, "a lease without its connection"),
+                    None => {
+                        let fault = classify::unsent(FaultKind::GatewayBug, "a lease without its connection");
+                        (fault, Reach::Connection)
+                    }
                 };
                 if lease.heard() && fault.phase == Phase::MaybeSent {
                     fault.phase = Phase::Answered;
                 }
-                let died = fault.kind == FaultKind::ConnectionReset && !lease.heard();
-                Err(Failed { connection_died: died || returned, fault })
+                let stale = match reach {
+                    Reach::Unprocessed => true,
+                    // The peer took the request and gave it up: that is an answer.
+                    Reach::Stream => false,
+                    Reach::Connection => fault.kind == FaultKind::ConnectionReset && !lease.heard(),
+                };
+                Err(Failed { stale, fault })
             }
         }
     }

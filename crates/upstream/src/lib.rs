@@ -5,15 +5,19 @@
 //! a body says, judge an account, replay a turn that may have been sent, or set any clock but the connect clock.
 
 #![forbid(unsafe_code)]
+// A fault is what every call may end with; it is moved a few times in a turn, never copied in a loop.
+#![allow(clippy::result_large_err)]
 
 mod answer;
 mod classify;
 mod connect;
 mod endpoint;
+mod error_tables;
 mod inflate;
 mod kind;
 mod line;
 mod pool;
+mod pools;
 mod proxy;
 mod request;
 mod socks;

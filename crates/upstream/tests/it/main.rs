@@ -1,10 +1,17 @@
 //! Real sockets: servers written byte by byte against the driver.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic)] // a test fails by panicking
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::result_large_err)] // a test fails by panicking
 
+mod arbitrary;
+mod bodies;
 mod coding;
+mod exhausted;
 mod faults;
+mod http2;
+mod lifetime;
 mod peer;
 mod pooling;
 mod proxies;
+mod resets;
+mod silence;
 mod tls;

@@ -40,8 +40,11 @@ pub fn call_for(account: &str) -> Call {
     }
 }
 
+/// A call on its way.
+pub type Sending = tokio::task::JoinHandle<Result<Answer, Fault>>;
+
 /// Sends one call in the background.
-pub fn sending(endpoint: &Arc<Endpoint>) -> tokio::task::JoinHandle<Result<Answer, Fault>> {
+pub fn sending(endpoint: &Arc<Endpoint>) -> Sending {
     let endpoint = Arc::clone(endpoint);
     tokio::spawn(async move { endpoint.send(call()).await })
 }

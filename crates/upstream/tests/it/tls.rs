@@ -20,7 +20,7 @@ use turnkeep_base::{Fault, FaultKind, Phase};
 use turnkeep_upstream::{Endpoint, EndpointSpec};
 
 /// A server's configuration, and the root that signed it.
-fn server(alpn: &[&str], versions: &[&'static SupportedProtocolVersion]) -> (ServerConfig, Vec<u8>) {
+pub fn server(alpn: &[&str], versions: &[&'static SupportedProtocolVersion]) -> (ServerConfig, Vec<u8>) {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let ca_key = KeyPair::generate().unwrap();
@@ -40,7 +40,7 @@ fn server(alpn: &[&str], versions: &[&'static SupportedProtocolVersion]) -> (Ser
     (config, ca.pem().into_bytes())
 }
 
-fn endpoint(authority: &str, ca_pem: Option<Vec<u8>>) -> Arc<Endpoint> {
+pub fn endpoint(authority: &str, ca_pem: Option<Vec<u8>>) -> Arc<Endpoint> {
     let spec = EndpointSpec { ca_pem, ..peer::spec(format!("https://{authority}/v1")) };
     Arc::new(Endpoint::new(spec).unwrap())
 }
