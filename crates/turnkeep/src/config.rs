@@ -9,6 +9,7 @@ mod environment;
 mod error;
 mod listen;
 mod model;
+mod problems;
 mod read;
 mod reload;
 mod secret;
@@ -48,7 +49,8 @@ pub use units::{duration as parse_duration, show_duration, show_size};
 pub use upstream::{Account, DEFAULT_MAX_IN_FLIGHT, Kind, Timeouts, Upstream};
 
 use document::Origin;
-use read::{Known, Names, Problems};
+use problems::Problems;
+use read::{Known, Names};
 
 /// The file that commands read when none is named.
 pub const DEFAULT_FILE: &str = "turnkeep.toml";

@@ -45,7 +45,7 @@ impl Default for Bounds {
 }
 
 /// Commands that run at once.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 32;
 
 /// Fetches a secret once, wherever it is; a command may run for 30 seconds.
 ///

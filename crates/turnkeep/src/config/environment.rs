@@ -3,7 +3,7 @@
 
 use super::document::{self, Entry, Node, Origin, Value};
 use super::error::ConfigError;
-use super::read::Problems;
+use super::problems::Problems;
 use super::text::{nearest, quoted_list};
 use std::ffi::OsString;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Doubts about a configuration as a whole, which no single key shows.
 
-use super::read::Problems;
+use super::problems::Problems;
 use super::{Account, Config, Model};
 use std::collections::BTreeMap;
 

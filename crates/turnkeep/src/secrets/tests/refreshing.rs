@@ -182,7 +182,8 @@ async fn other_accounts_may_come_and_go_while_one_stays_as_it_is() {
 async fn a_keeper_that_is_dropped_ends_the_command_that_runs() {
     let place = Place::new("one");
     let text = place.script("[ ! -e slow ] || { echo $$ > pid; exec sleep 600; };");
-    let (keeper, _told) = watched(quick());
+    // Its own time would not end it within this test's.
+    let (keeper, _told) = watched(Bounds { run: Duration::from_secs(600), ..quick() });
     keeper.keep(vec![sourced("a", hourly(&text))]).await;
     place.write("slow", "");
     keeper.refresh_now(&id("a"));
