@@ -245,8 +245,55 @@ fn an_account_serves_the_models_that_it_is_configured_for() {
 #[test]
 fn time_that_is_told_in_the_wrong_order_does_not_run_back() {
     let mut world = World::of(1);
-    world.fail(AccountKey(0), &fault(FaultKind::RateLimited).wait(Some(SECOND)));
-    world.pass(2 * SECOND);
-    assert!(world.pick(&need(UM)).is_ok());
-    assert!(world.pool.pick(Moment(0), &need(UM)).is_ok());
+    let key = AccountKey(0);
+    world.evict(key);
+    let later = world.now.after(60 * SECOND);
+    assert!(world.pool.pick(later, &need(UM)).is_ok());
+    assert!(world.pool.pick(Moment(0), &need(&[own("u", "m")])).is_ok());
+    assert!(world.pool.pick(Moment(0), &Need { only: Some(key), ..need(UM) }).is_ok());
+}
+
+#[test]
+fn an_account_that_is_held_back_from_a_model_and_cools_or_is_errored_says_when_it_is_back_for_that_model() {
+    let on_m = |world: &mut World, fault: &Fault| world.fail(AccountKey(0), fault);
+    let mut world = World::of(1);
+    let both = [world.take_of(AccountKey(0)), world.take_of(AccountKey(0))];
+    for (taken, fault) in
+        both.into_iter().zip([fault(FaultKind::ModelOverloaded), fault(FaultKind::RateLimited).wait(Some(90 * SECOND))])
+    {
+        world.judge(taken, &fault);
+    }
+    let retry_at = world.now.after(90 * SECOND);
+    assert_eq!(world.pick(&need(UM)), Err(Unavailable::AllCooling { retry_at }), "the later of the two");
+    let mut world = World::of(1);
+    let refused: Vec<Taken> = (0..3).map(|_| world.take_of(AccountKey(0))).collect();
+    on_m(&mut world, &fault(FaultKind::ModelOverloaded).wait(Some(7200 * SECOND)));
+    for taken in refused {
+        world.judge(taken, &fault(FaultKind::CredentialRejected));
+    }
+    let retry_at = world.now.after(60 * SECOND);
+    assert_eq!(world.pick(&need(UM)), Err(Unavailable::AllErrored { retry_at }));
+    world.pass(60 * SECOND);
+    let on_n = [own("u", "n")];
+    let trying = world.take(&need(&on_n)).unwrap();
+    assert!(trying.trial());
+    let retry_at = world.now.after(SECOND);
+    assert_eq!(world.pick(&need(UM)), Err(Unavailable::AllErrored { retry_at }), "its try is under way");
+    world.succeed(trying);
+    assert!(matches!(world.pick(&need(UM)), Err(Unavailable::AllCooling { .. })));
+}
+
+#[test]
+fn only_faults_of_the_network_and_the_upstream_count_against_an_endpoint() {
+    for kind in
+        [FaultKind::RequestInvalid, FaultKind::ModelOverloaded, FaultKind::ModelNotFound, FaultKind::Unclassified]
+    {
+        let mut world = World::new(vec![account("u", 0), account("v", 1)]);
+        for _ in 0..9 {
+            let taken = world.take_of(AccountKey(0));
+            world.judge(taken, &fault(kind));
+            world.pass(60 * SECOND);
+        }
+        assert_eq!(world.pool.upstreams(world.now)[0].faults_in_a_row, 0, "{kind}");
+    }
 }

@@ -255,3 +255,32 @@ fn a_cooldown_of_one_model_leaves_the_others_and_days_are_capped() {
     world.fail_on("n", &fault(FaultKind::ModelNotEntitled));
     assert_eq!(world.pick(&need(&[own("u", "n")])), Err(Unavailable::NoneEntitled));
 }
+
+#[test]
+fn a_routed_model_that_only_this_account_serves_shortens_its_episode_whatever_the_attempt_asked_for() {
+    let narrow = AccountSpec { models: Globs::new(vec!["n".into()]), ..account("u", 0) };
+    for (routes, seconds) in [([("u", "n")], 900), ([("u", "m")], 60)] {
+        let mut world = World::routed(vec![narrow.clone(), account("u", 1)], &routes);
+        let (key, on_n) = (world.key("u", 1), [own("u", "n")]);
+        for _ in 0..3 {
+            let taken = world.take(&Need { only: Some(key), ..need(&on_n) }).unwrap();
+            world.judge(taken, &fault(FaultKind::CredentialRejected));
+        }
+        assert_eq!(retry_at(&world, key), Some(world.now.after(seconds * SECOND)), "{routes:?}");
+    }
+    // An account whose key may not use the model does not count as one that serves it.
+    let mut world = World::of(2);
+    world.fail(AccountKey(0), &fault(FaultKind::ModelNotEntitled));
+    world.evict(AccountKey(1));
+    assert_eq!(retry_at(&world, AccountKey(1)), Some(world.now.after(60 * SECOND)));
+}
+
+#[test]
+fn a_cooldown_that_runs_already_is_not_shortened_by_what_is_put_back() {
+    let mut world = World::of(1);
+    let id = account("u", 0).id;
+    let fresh = world.snapshot(AccountKey(0)).saved(world.now);
+    world.fail(AccountKey(0), &fault(FaultKind::RateLimited));
+    world.pool.restore(world.now, &id, fresh);
+    assert_eq!(world.pick(&need(UM)), Err(Unavailable::AllCooling { retry_at: world.now.after(15 * SECOND) }));
+}

@@ -219,6 +219,9 @@ fn every_used_up_window_cools_its_own_scope_and_the_wait_cools_the_whole_account
     assert_eq!(ends(&bench), [(model, 20)]);
     let mut bench = Bench::new();
     bench.judge(0, &fault(FaultKind::RateLimited));
+    let short = vec![window(LimitScope::Quota, 8)];
+    bench.judge(0, &fault(FaultKind::QuotaExhausted).declaring(Declared { windows: short, ..Declared::default() }));
+    assert!(ends(&bench).contains(&(Scope::Quota, 8)), "the stated reset, not the default");
     bench.judge(0, &fault(FaultKind::QuotaExhausted).declaring(Declared { windows, ..Declared::default() }));
     let ends_now = ends(&bench);
     assert!(ends_now.contains(&(Scope::Account, 15)) && ends_now.contains(&(Scope::Quota, 6 * 3600)));
@@ -316,6 +319,12 @@ fn another_secret_lets_an_errored_account_be_tried_at_once_and_faults_of_the_old
         }
     }
     assert_eq!((bench.status(), bench.used(70)), (&Status::Active, 0));
+    let old = Attempt { id: 150, model: "m", current_secret: false };
+    for _ in 0..4 {
+        bench.standing.judge(Moment(75), &bench.tuning, &shell(), old, Bearing::Full, false);
+    }
+    bench.judge(75, &shell());
+    assert_eq!(bench.used(75), 0, "its shells do not count towards a run of the new one");
     bench.refuse(80, 1);
     let old = Attempt { id: 200, model: "m", current_secret: false };
     bench.standing.succeed(Moment(80), old);
