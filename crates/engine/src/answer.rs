@@ -3,7 +3,7 @@
 use crate::ports::{Answer, AnswerBody};
 use crate::upstream_error::UpstreamError;
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, StatusCode, header};
+use http::{StatusCode, header};
 use std::task::{Context, Poll};
 use turnkeep_base::limit::{MAX_ERROR_BODY, MAX_EVENT};
 use turnkeep_base::{Declared, Evidence, Fault, FaultKind, Phase};
@@ -34,6 +34,8 @@ enum Way {
         whole: BytesMut,
         /// What the reply's headers say of the provider's limits.
         declared: Declared,
+        /// When the reply was made, Unix milliseconds.
+        made_ms: u64,
     },
 }
 
@@ -59,7 +61,7 @@ impl Answering {
         // A stream that is answered as plain JSON or a page is read whole: it is an error, or not the protocol.
         let not_a_stream = request.stream && (is("application/json") || is("text/html"));
         let way = if !answer.status.is_success() || not_a_stream {
-            Way::Error { status: answer.status, whole: BytesMut::new(), declared: declared(&answer.headers, wall_ms) }
+            error_way(&answer, wall_ms)
         } else if request.stream {
             Way::Stream(Box::new(StreamCodec::new(&options)))
         } else {
@@ -171,12 +173,12 @@ impl Answering {
     }
 
     fn classify(&mut self) -> Result<Read, Fault> {
-        let Way::Error { status, whole, declared } = &mut self.way else {
+        let Way::Error { status, whole, declared, made_ms } = &mut self.way else {
             return Ok(Read { content: false, progress: Progress::Open });
         };
         let body = std::mem::take(whole).freeze();
         let status = *status;
-        let mut classified = classify::reply(self.options.upstream, status.as_u16(), &body);
+        let mut classified = classify::reply_at(self.options.upstream, status.as_u16(), &body, *made_ms);
         if status.is_success() && classified.evidence.code.is_none() {
             classified.kind = FaultKind::MalformedResponse;
         }
@@ -221,14 +223,17 @@ fn answered(fault: ReplyFault) -> Fault {
     out
 }
 
-/// What a reply's headers say of its provider's limits.
-fn declared(headers: &HeaderMap, wall_ms: u64) -> Declared {
-    windows::from_headers(&|name| headers.get(name)?.to_str().ok(), wall_ms)
+/// An error reply to be read, with what its headers say of the provider's limits.
+fn error_way(answer: &Answer, wall_ms: u64) -> Way {
+    let get = |name: &str| answer.headers.get(name)?.to_str().ok();
+    let (declared, made_ms) = (windows::from_headers(&get, wall_ms), windows::made_at(&get, wall_ms));
+    Way::Error { status: answer.status, whole: BytesMut::new(), declared, made_ms }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderMap;
     use turnkeep_base::Dialect;
     use turnkeep_dialect::request;
 

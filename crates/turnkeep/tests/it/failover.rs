@@ -1,7 +1,7 @@
 //! Before the answer has begun a failed attempt is repaired where nobody sees it; after that the stream ends as failed.
 
 use crate::support::dialects::{CHAT, assert_broke_off, assert_refused, assert_said, streamed};
-use crate::support::world::{account, assert_unblamed};
+use crate::support::world::{Plan, account, assert_unblamed};
 use crate::support::*;
 use futures_util::future::join_all;
 
@@ -264,7 +264,8 @@ async fn an_error_event_after_content_ends_the_stream_as_failed() {
 async fn the_next_route_serves_when_the_first_upstream_is_down() {
     let [down, up] = [lab([error(503, "", None)]).await, lab([good()]).await];
     let ups = [Up::at(Dialect::Chat, &down), Up::at(Dialect::Messages, &up)];
-    let world = World::over(ups).await;
+    // Each turn shall meet it: the endpoint is not ejected.
+    let world = World::of(&Plan::over(ups).tuning("breaker_faults = 1000")).await;
     for pair in pairs() {
         let reply = world.client().await.turn(pair).await;
         assert_said(pair, &reply, WORDS);

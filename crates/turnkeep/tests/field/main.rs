@@ -1,0 +1,6 @@
+//! What users of other gateways suffered, as behaviours that this one has: one test each, over real sockets.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
+
+#[path = "../it/support/mod.rs"]
+mod support;
