@@ -1,6 +1,6 @@
 //! The Prometheus text, encoded from the counters at each scrape.
 
-use crate::operator::counters;
+use crate::operator::{counters, shown_accounts};
 use crate::service::Gateway;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text::encode};
@@ -60,7 +60,7 @@ impl Scrape {
         let tokens = tally.tokens().into_iter().map(|(kind, count)| (vec![("kind", kind.to_owned())], count));
         let deliveries = [("delivered", tally.delivered.get()), ("undelivered", tally.undelivered.get())];
         let deliveries = deliveries.into_iter().map(|(result, count)| (vec![("result", result.to_owned())], count));
-        let snapshots = gateway.engine.admission.snapshots();
+        let snapshots = shown_accounts(gateway);
         let labelled = vec![
             family("turnkeep_turns", "Turns that have ended", turns.collect()),
             family("turnkeep_attempts", "Attempts that have ended, by fault", attempts.collect()),
@@ -84,6 +84,12 @@ impl Scrape {
             gauges: vec![
                 family("turnkeep_account_status", "1 for the status an account has", statuses(&snapshots)),
                 family("turnkeep_in_flight", "Attempts under way, by upstream", in_flight(&snapshots)),
+                family(
+                    "turnkeep_upstream_ejected",
+                    "1 while an upstream is set aside for its faults",
+                    ejected(gateway),
+                ),
+                family("turnkeep_egress_closed", "Models closed by a burst of the gateway's address", closed(gateway)),
             ],
             durations: durations.collect(),
         }
@@ -108,6 +114,17 @@ fn in_flight(snapshots: &[Snapshot]) -> Vec<(Vec<(&'static str, String)>, u64)> 
         *upstreams.entry(snapshot.id.upstream.to_string()).or_default() += u64::from(snapshot.in_flight);
     }
     upstreams.into_iter().map(|(upstream, count)| (vec![("upstream", upstream)], count)).collect()
+}
+
+fn ejected(gateway: &Gateway) -> Vec<(Vec<(&'static str, String)>, u64)> {
+    let all = gateway.engine.admission.upstreams().into_iter();
+    all.map(|upstream| (vec![("upstream", upstream.name.to_string())], u64::from(upstream.ejected_until.is_some())))
+        .collect()
+}
+
+fn closed(gateway: &Gateway) -> Vec<(Vec<(&'static str, String)>, u64)> {
+    let all = gateway.engine.admission.upstreams().into_iter();
+    all.map(|upstream| (vec![("upstream", upstream.name.to_string())], upstream.closed.len() as u64)).collect()
 }
 
 impl Collector for Scrape {

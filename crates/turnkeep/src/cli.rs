@@ -171,6 +171,8 @@ pub enum AccountsCommand {
     Disable(AccountArgs),
     /// Give an account another secret
     Rotate(AccountRotateArgs),
+    /// Take an account out of the store; what runs on it may finish
+    Remove(AccountArgs),
 }
 
 /// An account by its upstream and name.
@@ -198,6 +200,15 @@ pub struct AccountAddArgs {
     #[arg(long, value_name = "N", default_value_t = crate::config::DEFAULT_MAX_IN_FLIGHT,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_in_flight: u32,
+    /// Requests it may get in a minute; without it the provider's own limit binds
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub requests_per_minute: Option<u32>,
+    /// Tokens it may get in a minute, counted in and out
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub tokens_per_minute: Option<u32>,
+    /// The name of a limit at the provider that it shares with others
+    #[arg(long, value_name = "NAME")]
+    pub limit_group: Option<String>,
     /// Patterns of the upstream's models it serves; several allowed
     #[arg(long = "model", value_name = "PATTERN", default_value = "*", value_delimiter = ',')]
     pub models: Vec<String>,

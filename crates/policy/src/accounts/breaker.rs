@@ -30,7 +30,7 @@ impl Breaker {
         self.last_end = until;
     }
 
-    /// A turn completed: the endpoint is back. Its ejections decay by one each longest ejection.
+    /// A turn completed, or was refused by a whole reply: the endpoint is back. Its ejections decay by one each longest ejection.
     pub(super) fn success(&mut self) {
         self.in_a_row = 0;
         self.ejected_until = None;

@@ -51,9 +51,26 @@ impl Pool {
             None => Group::Own(taken.account.0),
         });
         let (Some(upstream), Some(group)) = (self.upstreams.get_mut(taken.upstream), group) else { return false };
-        if bearing == Bearing::Full && matches!(verdict(fault).origin, Origin::Network | Origin::Upstream) {
-            upstream.breaker.fault(now, &self.tuning);
-            self.ever_ejected |= upstream.breaker.is_open();
+        if bearing == Bearing::Full {
+            match verdict(fault).origin {
+                Origin::Network | Origin::Upstream => {
+                    upstream.breaker.fault(now, &self.tuning);
+                    self.ever_ejected |= upstream.breaker.is_open();
+                }
+                // A reply that speaks of the account, the model or the request: the endpoint itself is there.
+                Origin::Account | Origin::Model | Origin::Request if fault.evidence.status.is_some() => {
+                    upstream.breaker.success();
+                }
+                Origin::Account
+                | Origin::Model
+                | Origin::Request
+                | Origin::Caller
+                | Origin::Egress
+                | Origin::Conversation
+                | Origin::Gateway
+                | Origin::Client
+                | Origin::Unclassified => {}
+            }
         }
         fault.kind == FaultKind::RateLimited
             && !fault.declared.explains()

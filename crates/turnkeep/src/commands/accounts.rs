@@ -25,7 +25,7 @@ pub async fn run(command: &AccountsCommand, input: &mut impl Read, out: &mut imp
     let file = match command {
         AccountsCommand::Add(args) => &args.account.file,
         AccountsCommand::List(args) => &args.file,
-        AccountsCommand::Enable(args) | AccountsCommand::Disable(args) => &args.file,
+        AccountsCommand::Enable(args) | AccountsCommand::Disable(args) | AccountsCommand::Remove(args) => &args.file,
         AccountsCommand::Rotate(args) => &args.account.file,
     };
     let config = Config::load(&file.config)?;
@@ -47,6 +47,16 @@ async fn on_store(
         AccountsCommand::List(args) => list(args.json, store, out).await,
         AccountsCommand::Enable(args) => enable(args, true, config, store, out).await,
         AccountsCommand::Disable(args) => enable(args, false, config, store, out).await,
+        AccountsCommand::Remove(args) => {
+            let id = id(args);
+            let configured = config.upstream(&args.upstream);
+            if configured.is_some_and(|upstream| upstream.accounts.iter().any(|account| account.name == args.name)) {
+                return Err(Failure::Usage(format!("{id} is in the config, not in the store; remove it there")));
+            }
+            store.remove_account(id.clone(), "command line".into()).await?;
+            writeln!(out, "removed {id}; a running gateway gives it no new attempt within seconds")?;
+            Ok(())
+        }
         AccountsCommand::Rotate(args) => {
             let secret = read_secret(&args.secret, input)?;
             let record = store.rotate_account_secret(id(&args.account), secret).await?;
@@ -85,10 +95,22 @@ async fn add(
     }
     let secret = read_secret(&args.secret, input)?;
     let (models, max_in_flight) = (args.models.clone(), Some(args.max_in_flight));
-    let new = NewAccount { models, max_in_flight, ..NewAccount::new(id(&args.account), secret) };
+    let new = NewAccount {
+        models,
+        max_in_flight,
+        limit_group: args.limit_group.clone(),
+        requests_per_minute: args.requests_per_minute,
+        tokens_per_minute: args.tokens_per_minute,
+        ..NewAccount::new(id(&args.account), secret)
+    };
     let record = store.add_account(new).await?;
     audit(store, "add", format!("account {}", record.id), secret_words(&record.secret)).await?;
-    writeln!(out, "added {}, secret {}", record.id, secret_words(&record.secret))?;
+    writeln!(
+        out,
+        "added {}, secret {}; a running gateway takes it up within seconds",
+        record.id,
+        secret_words(&record.secret)
+    )?;
     Ok(())
 }
 
@@ -156,6 +178,9 @@ fn to_json(account: &AccountRecord) -> Value {
         "secret": secret_words(&account.secret),
         "models": account.models,
         "max_in_flight": account.max_in_flight,
+        "requests_per_minute": account.requests_per_minute,
+        "tokens_per_minute": account.tokens_per_minute,
+        "limit_group": account.limit_group,
         "enabled": account.enabled,
         "created": moment(Some(account.created_ms)),
         "generation": account.generation,

@@ -41,6 +41,23 @@ async fn an_account_is_added_listed_disabled_enabled_and_rotated() {
 }
 
 #[tokio::test]
+async fn an_account_has_its_limits_and_can_be_removed_but_not_one_of_the_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = ["--requests-per-minute", "60", "--tokens-per-minute", "4000", "--limit-group", "org"];
+    let add: Vec<&str> = ["add", "openai", "two", "--secret-env", "TWO"].into_iter().chain(limits).collect();
+    accounts(&folder, &add, b"").await.unwrap();
+    let json = accounts(&folder, &["list", "--json"], b"").await.unwrap();
+    let listed: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let shown = (&listed[0]["requests_per_minute"], &listed[0]["tokens_per_minute"], &listed[0]["limit_group"]);
+    assert_eq!(shown, (&60.into(), &4000.into(), &"org".into()));
+    let refused = accounts(&folder, &["remove", "openai", "main"], b"").await.unwrap_err();
+    assert!(refused.status() == 2 && refused.to_string().contains("in the config"), "{refused}");
+    accounts(&folder, &["remove", "openai", "two"], b"").await.unwrap();
+    assert_eq!(accounts(&folder, &["list", "--json"], b"").await.unwrap().trim(), "[]");
+    assert_eq!(accounts(&folder, &["remove", "openai", "two"], b"").await.unwrap_err().status(), 1);
+}
+
+#[tokio::test]
 async fn a_secret_on_standard_input_is_sealed_and_needs_a_master_key() {
     let folder = tempfile::tempdir().unwrap();
     let add = ["add", "openai", "two", "--secret-stdin"];

@@ -16,7 +16,6 @@ use turnkeep_engine::admission::{Admission, Setup};
 use turnkeep_engine::ports::WallClock;
 use turnkeep_engine::route::Rules;
 use turnkeep_http::Gateway;
-use turnkeep_policy::accounts::Status;
 use turnkeep_store::{Store, SystemClock};
 
 /// What a configuration is applied to.
@@ -64,7 +63,7 @@ impl Live {
     async fn apply(&mut self, config: Config) -> Result<(), Failure> {
         let Parts { gateway, admission, store, keeper, .. } = &self.parts;
         let known: BTreeSet<AccountId> = admission.snapshots().into_iter().map(|snapshot| snapshot.id).collect();
-        let (mut specs, sources) = accounts::gather(&config, store.as_ref()).await?;
+        let (specs, sources) = accounts::gather(&config, store.as_ref()).await?;
         let found = keeper.find(sources).await;
         let slots = |upstream: &str| {
             let its = specs.iter().filter(|account| &*account.id.upstream == upstream);
@@ -80,18 +79,8 @@ impl Live {
         let new: Vec<AccountId> =
             specs.iter().map(|account| account.id.clone()).filter(|id| !known.contains(id)).collect();
         let standings = standing::load(store.as_ref(), &new).await?;
-        let disabled: BTreeSet<AccountId> = admission
-            .snapshots()
-            .into_iter()
-            .filter(|snapshot| snapshot.standing.status() == &Status::Disabled)
-            .map(|snapshot| snapshot.id)
-            .collect();
 
         // From here on nothing fails.
-        for account in &mut specs {
-            // Who the operator has taken out stays out.
-            account.enabled &= !disabled.contains(&account.id);
-        }
         let secrets = keeper.take(found);
         let setup = Setup {
             tuning: config.tuning.clone(),
