@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 use support::{UM, World, account, fault, need, own};
-use turnkeep_base::{Declared, Fault, FaultKind, LimitScope, Window};
+use turnkeep_base::{Declared, Evidence, Fault, FaultKind, LimitScope, Phase, Window};
 use turnkeep_policy::Moment;
 use turnkeep_policy::accounts::{AccountKey, AccountSpec, Candidate, Need, Taken, Tier, Unavailable};
 use turnkeep_policy::glob::Globs;
@@ -296,4 +296,23 @@ fn only_faults_of_the_network_and_the_upstream_count_against_an_endpoint() {
         }
         assert_eq!(world.pool.upstreams(world.now)[0].faults_in_a_row, 0, "{kind}");
     }
+}
+
+#[test]
+fn a_whole_reply_that_refuses_shows_that_the_endpoint_is_there_and_ends_its_row_and_its_ejection() {
+    let refused = Fault::new(FaultKind::RateLimited, Phase::Answered, Evidence::default().with_status(429));
+    let mut world = World::new(vec![account("u", 0), account("v", 1)]);
+    for _ in 0..4 {
+        world.fail(AccountKey(0), &fault(FaultKind::ConnectRefused));
+    }
+    world.fail(AccountKey(0), &refused);
+    assert_eq!(world.pool.upstreams(world.now)[0].faults_in_a_row, 0);
+    let mut world = ejected();
+    world.pass(10 * SECOND);
+    let routes = [own("u", "m"), own("v", "m")];
+    let probe = world.take(&need(&routes)).unwrap();
+    assert!(probe.probe());
+    let invalid = Fault::new(FaultKind::RequestInvalid, Phase::Answered, Evidence::default().with_status(400));
+    world.judge(probe, &invalid);
+    assert_eq!(world.pick(&need(&routes)).map(|pick| (pick.route, pick.probe)), Ok((0, false)));
 }
