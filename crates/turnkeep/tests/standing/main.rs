@@ -4,3 +4,9 @@
 
 #[path = "../it/support/mod.rs"]
 mod support;
+
+mod egress;
+mod evictions;
+mod half_open;
+mod scene;
+mod windows;
