@@ -6,7 +6,17 @@
 mod support;
 
 mod egress;
+mod endpoint;
 mod evictions;
+mod explain;
+mod fallbacks;
 mod half_open;
+mod kept;
+mod process;
+mod queue;
+mod rates;
+mod reload;
 mod scene;
+mod secrets;
+mod stored;
 mod windows;

@@ -115,3 +115,17 @@ pub fn cooldowns(counters: &Value, name: &str) -> Vec<(String, String, String, i
 pub fn assert_left(left: i64, stated: i64) {
     assert!((stated - 10..=stated).contains(&left), "{left} s are left of {stated} s");
 }
+
+/// What a command says, once it tells of something; proofs are written down in the background.
+pub async fn told(world: &World, words: &[&str], something: &str) -> String {
+    let mut pace = tokio::time::interval(Duration::from_millis(20));
+    let end = tokio::time::Instant::now() + BOUND;
+    loop {
+        pace.tick().await;
+        let told = world.command(words).await;
+        if told.contains(something) {
+            return told;
+        }
+        assert!(tokio::time::Instant::now() < end, "{something:?} is never told:\n{told}");
+    }
+}
