@@ -8,6 +8,12 @@ mod support;
 
 mod admission;
 mod blame;
+mod blame_bodies;
+mod blame_connections;
+mod blame_files;
+mod blame_hostile;
+mod blame_replies;
+mod blame_together;
 mod bytes;
 mod crash;
 mod deadlines;
