@@ -1,14 +1,21 @@
 #!/bin/sh
 # Builds the gateway and the bench for release, sees to nginx, and runs the whole benchmark.
 # Arguments go to `turnkeep-bench run` (--quick, --rounds N, --seconds S, --only NAME, --peer NAME=PORT:COMMAND, --out F).
+# With `failures` as the first one only admission, judgement and a storm of 429s are measured (--quick, --rounds, --seconds,
+# --out), and only their section of the report is written anew.
 # The report is docs/benchmarks.md unless --out says otherwise. Set BENCH_GATEWAY to measure a binary built elsewhere.
 set -eu
 cd "$(dirname "$0")/../.."
 
+part=run
+if [ "${1:-}" = failures ]; then
+    part=failures
+    shift
+fi
 for tool in taskset prlimit; do
     command -v "$tool" >/dev/null || { echo "bench: $tool is needed (package util-linux)" >&2; exit 1; }
 done
-if ! command -v nginx >/dev/null; then
+if [ "$part" = run ] && ! command -v nginx >/dev/null; then
     # One of the peers; without it the report says that it was not measured.
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         { apt-get update -qq && apt-get install -y -qq --no-install-recommends nginx-light; } >/dev/null \
@@ -19,9 +26,10 @@ if ! command -v nginx >/dev/null; then
 fi
 
 cargo build --release -p turnkeep-bench
+cargo build --release -p turnkeep-engine --example admission_speed --example failure_speed
 target="${CARGO_TARGET_DIR:-target}"
 if [ -z "${BENCH_GATEWAY:-}" ]; then
     cargo build --release -p turnkeep
     BENCH_GATEWAY="$target/release/turnkeep"
 fi
-exec "$target/release/turnkeep-bench" run --gateway "$BENCH_GATEWAY" "$@"
+exec "$target/release/turnkeep-bench" "$part" --gateway "$BENCH_GATEWAY" --examples "$target/release/examples" "$@"

@@ -99,6 +99,16 @@ struct Client {
     template: Template,
     turn: u64,
     stream: bool,
+    expect: Expect,
+}
+
+/// What counts as answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expect {
+    /// 200, with all of the stub's content.
+    Content,
+    /// A refusal for want of an account: 429 or 503.
+    Refusal,
 }
 
 /// What a good answer showed.
@@ -139,7 +149,11 @@ impl Client {
         if head.close {
             self.conn = None;
         }
-        seen.verdict(head.status, self.stream)
+        match (self.expect, head.status) {
+            (Expect::Refusal, 429 | 503) => Ok(Answer { first_content: Instant::now() }),
+            (Expect::Refusal, status) => bail!("status {status} to a turn that all upstreams refuse"),
+            (Expect::Content, status) => seen.verdict(status, self.stream),
+        }
     }
 
     /// Sends and reads until first content, leaving the stream open.
@@ -218,7 +232,7 @@ impl Seen {
     }
 }
 
-fn clients(target: SocketAddr, ask: &Ask, count: usize) -> Result<Vec<Client>> {
+fn clients(target: SocketAddr, ask: &Ask, count: usize, expect: Expect) -> Result<Vec<Client>> {
     // Two runs against one peer must not repeat each other's requests, so client numbers start where the clock says.
     let base = std::time::SystemTime::UNIX_EPOCH.elapsed()?.as_millis() as u64;
     let template = Template::new(ask)?;
@@ -229,6 +243,7 @@ fn clients(target: SocketAddr, ask: &Ask, count: usize) -> Result<Vec<Client>> {
         template: template.clone(),
         turn: 0,
         stream: ask.stream,
+        expect,
     };
     Ok((0..count as u64).map(client).collect())
 }
@@ -236,6 +251,15 @@ fn clients(target: SocketAddr, ask: &Ask, count: usize) -> Result<Vec<Client>> {
 /// Closed loop: `connections` clients, until `most` requests were sent or `time` has passed. Latency is from send to the
 /// whole answer; for streams, to first content.
 pub async fn closed(target: SocketAddr, ask: &Ask, connections: usize, most: u64, time: Duration) -> Result<Outcome> {
+    closed_loop(clients(target, ask, connections, Expect::Content)?, most, time).await
+}
+
+/// The closed loop over turns that every upstream refuses; an answer is the gateway's refusal.
+pub async fn refused(target: SocketAddr, ask: &Ask, connections: usize, time: Duration) -> Result<Outcome> {
+    closed_loop(clients(target, ask, connections, Expect::Refusal)?, u64::MAX, time).await
+}
+
+async fn closed_loop(clients: Vec<Client>, most: u64, time: Duration) -> Result<Outcome> {
     let tally = RefCell::new(Tally::new()?);
     let sent = Cell::new(0u64);
     let until = Instant::now() + time;
@@ -255,7 +279,7 @@ pub async fn closed(target: SocketAddr, ask: &Ask, connections: usize, most: u64
             }
         }
     };
-    let all: FuturesUnordered<_> = clients(target, ask, connections)?.into_iter().map(work).collect();
+    let all: FuturesUnordered<_> = clients.into_iter().map(work).collect();
     within(time + PATIENCE, all.for_each(|()| async {}), &tally).await;
     Ok(tally.into_inner().outcome())
 }
@@ -270,7 +294,7 @@ pub async fn open(target: SocketAddr, ask: &Ask, connections: usize, rate: f64, 
     let tally = RefCell::new(Tally::new()?);
     let taken = Cell::new(0u64);
     let due = Arc::new(Semaphore::new(0));
-    let mut ready = clients(target, ask, connections)?;
+    let mut ready = clients(target, ask, connections, Expect::Content)?;
     for client in &mut ready {
         client.conn().await?;
     }
@@ -351,11 +375,12 @@ pub async fn hold(target: SocketAddr, ask: &Ask, count: usize) -> Result<(Outcom
     const AT_ONCE: usize = 64;
     let mut tally = Tally::new()?;
     let mut open = Vec::with_capacity(count);
-    let opened = futures_util::stream::iter(clients(target, ask, count)?).map(|mut client| async move {
-        let begun = Instant::now();
-        let answer = tokio::time::timeout(PATIENCE, client.open()).await;
-        (client, begun, answer)
-    });
+    let opened =
+        futures_util::stream::iter(clients(target, ask, count, Expect::Content)?).map(|mut client| async move {
+            let begun = Instant::now();
+            let answer = tokio::time::timeout(PATIENCE, client.open()).await;
+            (client, begun, answer)
+        });
     let mut opened = std::pin::pin!(opened.buffer_unordered(AT_ONCE));
     while let Some((client, begun, answer)) = opened.next().await {
         match answer {

@@ -56,9 +56,25 @@ fn an_answer_that_is_not_the_stubs_counts_as_failed() {
         let small = ask(Dialect::Chat, "instant", Size::Small, false);
         assert_eq!(closed(gone, &small, 1, 3, Duration::from_secs(5)).await.unwrap().failed, 3);
         // Asks for no stream but expects one.
-        let mut clients = clients(at, &small, 1).unwrap();
+        let mut clients = clients(at, &small, 1, Expect::Content).unwrap();
         clients[0].stream = true;
         assert!(clients[0].turn().await.is_err());
+    });
+}
+
+#[test]
+fn refusals_are_answers_where_they_are_expected_and_the_stub_counts_them() {
+    with_proxy(|at| async move {
+        for refusal in crate::refusal::Refusal::ALL {
+            let ask = ask(Dialect::Chat, refusal.model(), Size::Small, false);
+            let before = crate::refusal::count(at).await.unwrap();
+            let outcome = refused(at, &ask, 1, Duration::from_millis(20)).await.unwrap();
+            assert!(outcome.done > 0 && outcome.failed == 0, "{:?}", outcome.failures);
+            assert_eq!(crate::refusal::count(at).await.unwrap() - before, outcome.done);
+            assert!(closed(at, &ask, 1, 3, Duration::from_secs(5)).await.unwrap().failed == 3);
+        }
+        let served = ask(Dialect::Chat, "instant", Size::Small, false);
+        assert!(refused(at, &served, 1, Duration::from_millis(20)).await.unwrap().done == 0);
     });
 }
 

@@ -3,6 +3,7 @@
 //! is given; `run` uses loopback alone.
 
 mod answers;
+mod failures;
 mod goal;
 mod h1;
 mod load;
@@ -11,9 +12,12 @@ mod metric;
 mod peer;
 mod process;
 mod proxy;
+mod refusal;
 mod report;
 mod request;
 mod run;
+mod speed;
+mod storm;
 mod stub;
 
 use answers::Dialect;
@@ -53,6 +57,8 @@ enum Command {
     Load(LoadOptions),
     /// Measures everything and writes the report.
     Run(run::Options),
+    /// Measures admission, judgement and a storm of 429s alone, and writes their section of the report.
+    Failures(failures::Options),
 }
 
 #[derive(clap::Args)]
@@ -100,6 +106,8 @@ enum Mode {
     Open,
     /// Opens streams and keeps them until a line (or the end) comes on standard input.
     Hold,
+    /// As closed, over turns that the gateway refuses.
+    Refused,
 }
 
 fn main() -> Result<()> {
@@ -112,6 +120,7 @@ fn main() -> Result<()> {
             Command::Proxy { listen, upstream } => proxy::run(listen, upstream).await,
             Command::Load(options) => load_once(options).await,
             Command::Run(options) => run::run(options).await,
+            Command::Failures(options) => run::failures(options).await,
         }
     }))
 }
@@ -129,6 +138,7 @@ async fn load_once(options: LoadOptions) -> Result<()> {
     let (outcome, held) = match options.mode {
         Mode::Closed => (load::closed(target, &ask, connections, options.requests, time).await?, None),
         Mode::Open => (load::open(target, &ask, connections, options.rate, time).await?, None),
+        Mode::Refused => (load::refused(target, &ask, connections, time).await?, None),
         Mode::Hold => {
             let (outcome, held) = load::hold(target, &ask, connections).await?;
             (outcome, Some(held))

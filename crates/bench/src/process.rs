@@ -90,6 +90,20 @@ impl Pinned {
         Ok(ticks as f64 / TICKS)
     }
 
+    /// CPU seconds as the scheduler counts them, in nanoseconds, of the threads that live; for loads too small for
+    /// [`Pinned::cpu`]'s hundredths of a second. Falls back to those where the kernel keeps no such account.
+    pub fn exact_cpu(&self) -> Result<f64> {
+        let mut nanos = 0u64;
+        for pid in self.tree()? {
+            let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { continue };
+            for thread in threads.flatten() {
+                let Ok(text) = fs::read_to_string(thread.path().join("schedstat")) else { continue };
+                nanos += text.split(' ').next().and_then(|first| first.parse::<u64>().ok()).unwrap_or(0);
+            }
+        }
+        if nanos == 0 { self.cpu() } else { Ok(nanos as f64 / 1e9) }
+    }
+
     /// Resident memory of the process and everything below it, MiB.
     pub fn rss_mib(&self) -> Result<f64> {
         let mut kib = 0u64;

@@ -2,6 +2,7 @@
 //! interleaved over the peers (A B C, A B C, …) so that a slow minute of the machine falls on all of them, then the
 //! report. Children end with this process, whichever way it ends.
 
+use crate::failures;
 use crate::measure::{self, Plan};
 use crate::metric::Figures;
 use crate::peer::{Kind, Peer, Setting, free_port};
@@ -20,6 +21,10 @@ pub struct Options {
     /// Turnkeep's binary, built for release; without it only the bare proxy and nginx are measured.
     #[arg(long)]
     gateway: Option<PathBuf>,
+    /// The folder of the engine's examples, built for release; with it and a gateway, and with all peers, admission,
+    /// judgement and a storm of 429s are measured, too.
+    #[arg(long)]
+    examples: Option<PathBuf>,
     /// One short round: shows that everything works, not how fast.
     #[arg(long)]
     quick: bool,
@@ -46,17 +51,27 @@ pub struct Options {
 
 /// Runs everything and writes the report; SIGINT and SIGTERM end it without one.
 pub async fn run(options: Options) -> Result<()> {
+    until_stopped(measured(options)).await
+}
+
+/// Measures admission, judgement and a storm of 429s alone.
+pub async fn failures(options: failures::Options) -> Result<()> {
+    let cores = std::thread::available_parallelism()?.get();
+    until_stopped(failures::run(&options, cores)).await
+}
+
+async fn until_stopped(work: impl Future<Output = Result<()>>) -> Result<()> {
     let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     tokio::select! {
         biased;
-        result = measured(options) => result,
+        result = work => result,
         _ = tokio::signal::ctrl_c() => bail!("interrupted"),
         _ = terminated.recv() => bail!("terminated"),
     }
 }
 
 async fn measured(options: Options) -> Result<()> {
-    let load = std::fs::read_to_string("/proc/loadavg").ok().and_then(|text| text.split(' ').next()?.parse().ok());
+    let load = failures::load_average();
     let cores = std::thread::available_parallelism()?.get();
     let pin = cores > options.peer_core.max(options.load_core);
     let mut notes = settle_self(pin.then_some(options.load_core)).await;
@@ -124,7 +139,17 @@ async fn measured(options: Options) -> Result<()> {
     }
     let text =
         Report { conditions, columns: columns.into_iter().map(|(p, f)| (p.name, p.kind, f)).collect() }.markdown();
+    let before = std::fs::read_to_string(&options.out).unwrap_or_default();
+    let text = failures::carried_over(&text, failures::section_of(&before).as_deref());
     std::fs::write(&options.out, text).with_context(|| options.out.display().to_string())?;
     eprintln!("wrote {}", options.out.display());
+    if let (Some(gateway), Some(examples)) = (options.gateway, options.examples)
+        && options.only.is_empty()
+    {
+        let (out, quick, rounds, seconds) = (options.out, options.quick, options.rounds, options.seconds);
+        let (peer_core, load_core) = (options.peer_core, options.load_core);
+        let options = failures::Options { out, gateway, examples, quick, rounds, seconds, peer_core, load_core };
+        failures::run(&options, cores).await?;
+    }
     Ok(())
 }

@@ -1,12 +1,15 @@
 //! The instant upstream: answers at once in the two dialects, so that what is left in a measurement is the gateway.
 //! The model's name chooses the behaviour, because gateways do not forward unknown headers: `instant`;
 //! `paced-10ms` (a pause of that length before each content event but the first); `hold` (the first content event,
-//! then silence until the client leaves, at most [`HOLD`]). It checks nothing: a broken request gets the same answer.
+//! then silence until the client leaves, at most [`HOLD`]); and those of [`crate::refusal`], each of which refuses every
+//! attempt with a 429. `GET /refused` tells how many were. It checks nothing: a broken request gets the same answer.
 
 use crate::answers::{Answers, Dialect, EVENTS, answers, json};
 use crate::h1::Conn;
+use crate::refusal::{self, Refusal};
 use bytes::Bytes;
 use memchr::memmem;
+use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -24,6 +27,8 @@ struct Canned {
     messages: Answers,
     health: Bytes,
     missing: Bytes,
+    refusals: Vec<(Refusal, Bytes)>,
+    refused: Cell<u64>,
 }
 
 /// What one request asks for.
@@ -38,6 +43,7 @@ enum Mode {
     Instant,
     Paced(Duration),
     Hold,
+    Refuse(Refusal),
 }
 
 /// A listener with a backlog fit for thousands of connections at once.
@@ -55,6 +61,8 @@ pub async fn serve(listener: TcpListener) -> io::Result<()> {
         messages: answers(Dialect::Messages),
         health: json("200 OK", r#"{"object":"list","data":[{"id":"instant","object":"model"}]}"#),
         missing: json("404 Not Found", r#"{"error":{"message":"the stub has no such route","type":"not_found"}}"#),
+        refusals: Refusal::ALL.into_iter().map(|refusal| (refusal, refusal.answer())).collect(),
+        refused: Cell::new(0),
     });
     loop {
         let (stream, _) = listener.accept().await?;
@@ -79,6 +87,7 @@ async fn connection(mut conn: Conn, canned: &Canned) -> io::Result<()> {
             p if p.ends_with(b"/messages") => Some(Dialect::Messages),
             _ => None,
         };
+        let is_count = path == refusal::COUNT_PATH.as_bytes();
         body.clear();
         let collect = |piece: &[u8]| {
             body.extend_from_slice(piece);
@@ -92,6 +101,7 @@ async fn connection(mut conn: Conn, canned: &Canned) -> io::Result<()> {
                     return Ok(());
                 }
             }
+            (false, _) if is_count => conn.write(&json("200 OK", &canned.refused.get().to_string())).await?,
             (false, _) => conn.write(&canned.health).await?,
             (true, None) => conn.write(&canned.missing).await?,
         }
@@ -106,7 +116,10 @@ fn ask(dialect: Dialect, body: &[u8]) -> Ask {
     let model = memmem::find(body, b"\"model\":").map(|at| body[at + 8..].trim_ascii_start()).unwrap_or_default();
     let model = model.strip_prefix(b"\"").unwrap_or_default();
     let model = memchr::memchr(b'"', model).map_or(model, |end| &model[..end]);
-    let mode = if model == b"hold" {
+    let refusal = Refusal::ALL.into_iter().find(|refusal| refusal.model().as_bytes() == model);
+    let mode = if let Some(refusal) = refusal {
+        Mode::Refuse(refusal)
+    } else if model == b"hold" {
         Mode::Hold
     } else if let Some(pace) = model.strip_prefix(b"paced-").and_then(|p| p.strip_suffix(b"ms")) {
         let millis = std::str::from_utf8(pace).ok().and_then(|p| p.parse().ok()).unwrap_or(10);
@@ -128,6 +141,13 @@ async fn answer(conn: &mut Conn, canned: &Canned, ask: &Ask) -> io::Result<bool>
         Dialect::Chat => &canned.chat,
         Dialect::Messages => &canned.messages,
     };
+    if let Mode::Refuse(refusal) = ask.mode {
+        canned.refused.set(canned.refused.get() + 1);
+        for (_, answer) in canned.refusals.iter().filter(|(of, _)| *of == refusal) {
+            conn.write(answer).await?;
+        }
+        return Ok(true);
+    }
     if !ask.stream {
         conn.write(&a.whole).await?;
         return Ok(true);
@@ -139,7 +159,7 @@ async fn answer(conn: &mut Conn, canned: &Canned, ask: &Ask) -> io::Result<bool>
             // Lets the other streams take their turn, so that events arrive one by one and interleaved.
             Mode::Instant => tokio::task::yield_now().await,
             Mode::Paced(pace) if event + 1 < EVENTS => tokio::time::sleep(pace).await,
-            Mode::Paced(_) => {}
+            Mode::Paced(_) | Mode::Refuse(_) => {}
             Mode::Hold => {
                 conn.shrink();
                 let _ = tokio::time::timeout(HOLD, conn.closed()).await;
@@ -164,5 +184,7 @@ mod tests {
         assert!(paced.stream && paced.usage);
         assert!(matches!(paced.mode, Mode::Paced(d) if d == Duration::from_millis(25)));
         assert!(matches!(ask(Dialect::Messages, br#"{"model":"hold"}"#).mode, Mode::Hold));
+        let refused = ask(Dialect::Chat, br#"{"model":"refused-soon","stream":true}"#);
+        assert!(matches!(refused.mode, Mode::Refuse(Refusal::Soon)));
     }
 }

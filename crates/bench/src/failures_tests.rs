@@ -1,0 +1,49 @@
+//! The section says what was missed, replaces itself and nothing else, and outlives a new report around it.
+
+use super::*;
+
+fn measured() -> Measured {
+    let line = |median| Line { name: "a case".to_owned(), median, p99: 9_000 };
+    let figures = Figures { success_us: 100.0, storm_us: 250.0, attempts: 3.0, rate: 1000.0 };
+    let case = Case { accounts: 20, refusal: Refusal::Flood };
+    Measured {
+        admission: Ok(vec![line(1_000), line(1_999)]),
+        judgement: Ok(vec![line(20_000)]),
+        storms: vec![(case, Ok(figures)), (case, Err(anyhow::anyhow!("it | broke\noff")))],
+    }
+}
+
+#[test]
+fn what_is_met_missed_or_not_measured_is_said_by_the_worst_case() {
+    let text = section(&["Date: today".to_owned()], &measured());
+    assert!(text.contains("giving it back, median | 2.00 µs | < 2 µs | met |"), "{text}");
+    assert!(text.contains("a failed attempt, median | 20.0 µs | < 20 µs | missed |"), "{text}");
+    assert!(text.contains("to a successful turn's | 2.50× | ≤ 1× | missed |"), "{text}");
+    assert!(text.contains("| 1 000 | 3.00 | 250 | 100 | 2.50× | missed |"), "{text}");
+    assert!(text.contains("broke off: it   broke off |"), "{text}");
+    let none = Measured { admission: Err(anyhow::anyhow!("no such example")), storms: Vec::new(), ..measured() };
+    let text = section(&[], &none);
+    assert!(text.contains("not measured") && text.contains("Not measured: no such example"), "{text}");
+}
+
+#[test]
+fn the_section_replaces_itself_and_leaves_the_rest_of_the_report_alone() {
+    let report = "# Benchmarks\n\n## Goals\n\ntable\n";
+    let first = format!("{HEADING}\n\nfirst\n");
+    let second = format!("{HEADING}\n\nsecond\n");
+    let once = with_section(report, &first);
+    assert_eq!(once, format!("{report}\n{first}"));
+    assert_eq!(with_section(&once, &second), format!("{report}\n{second}"));
+    let between = format!("{once}\n## After\n\nmore\n");
+    assert_eq!(with_section(&between, &second), format!("{report}\n{second}\n## After\n\nmore\n"));
+    assert_eq!(section_of(&between).as_deref(), Some(first.as_str()));
+    assert_eq!(carried_over(report, section_of(&between).as_deref()), once);
+    assert_eq!(carried_over(report, None), report);
+}
+
+#[test]
+fn the_middle_of_the_rounds_is_that_of_their_ratios() {
+    let round = |success_us, storm_us| Figures { success_us, storm_us, attempts: 1.0, rate: 1.0 };
+    let middle = middle(&[round(100.0, 300.0), round(200.0, 400.0), round(100.0, 100.0)]).unwrap();
+    assert_eq!((middle.success_us, middle.storm_us), (100.0, 200.0));
+}

@@ -1,0 +1,144 @@
+//! What a storm of 429s costs: the gateway over a stub that refuses every attempt, its CPU per turn beside that of a
+//! successful turn on the same process a moment before. Each case gets a fresh process, since what an account suffered
+//! lasts longer than a load.
+
+use crate::answers::Dialect;
+use crate::load;
+use crate::peer::{KEY, free_port};
+use crate::process::{Launch, Pinned};
+use crate::refusal::{self, Refusal};
+use crate::request::{Ask, Size};
+use anyhow::{Result, bail};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Connections of every load here.
+pub const CONNECTIONS: usize = 64;
+/// After a load, before the account is read: work put off is charged to its turns.
+const SETTLE: Duration = Duration::from_millis(500);
+/// Successful turns before the first measurement.
+const WARM: Duration = Duration::from_millis(500);
+
+/// Who is measured, and where.
+pub struct Setting {
+    /// The gateway's binary.
+    pub gateway: PathBuf,
+    /// The stub.
+    pub stub: SocketAddr,
+    /// The gateway's core.
+    pub core: Option<usize>,
+    /// Where folders are made.
+    pub scratch: PathBuf,
+    /// The length of each load.
+    pub window: Duration,
+}
+
+/// One storm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Case {
+    /// Accounts of the upstream, each with a limit of its own.
+    pub accounts: usize,
+    /// What the 429s say.
+    pub refusal: Refusal,
+}
+
+impl Case {
+    /// Every case, in the report's order.
+    pub fn all() -> impl Iterator<Item = Case> {
+        [1, 20].into_iter().flat_map(|accounts| Refusal::ALL.into_iter().map(move |refusal| Case { accounts, refusal }))
+    }
+}
+
+/// What one round of a case showed.
+#[derive(Debug, Clone, Copy)]
+pub struct Figures {
+    /// CPU of a successful turn, microseconds.
+    pub success_us: f64,
+    /// CPU of a refused turn, microseconds.
+    pub storm_us: f64,
+    /// Attempts that the upstream refused, per turn.
+    pub attempts: f64,
+    /// Turns that were refused, per second.
+    pub rate: f64,
+}
+
+/// One round of `case`.
+pub async fn round(setting: &Setting, case: Case) -> Result<Figures> {
+    let folder = tempfile::tempdir_in(&setting.scratch)?;
+    let addr = free_port()?;
+    let config = folder.path().join("turnkeep.toml");
+    std::fs::write(&config, configuration(folder.path(), addr, setting.stub, case.accounts))?;
+    let launch = Launch {
+        argv: vec![setting.gateway.clone().into(), "serve".into(), "--config".into(), config.into()],
+        env: vec![
+            ("BENCH_KEY".to_owned(), KEY.to_owned()),
+            ("BENCH_UPSTREAM_KEY".to_owned(), "upstream-key-0123456789abcdefghijklm".to_owned()),
+            ("BENCH_MASTER_KEY".to_owned(), "5a".repeat(32)),
+        ],
+        log: folder.path().join("output.log"),
+    };
+    let mut process = Pinned::start(&launch, setting.core)?;
+    process.ready(addr).await?;
+
+    let served = ask("instant");
+    load::closed(addr, &served, CONNECTIONS, u64::MAX, WARM).await?;
+    let before = process.exact_cpu()?;
+    let success = load::closed(addr, &served, CONNECTIONS, u64::MAX, setting.window).await?;
+    tokio::time::sleep(SETTLE).await;
+    let between = process.exact_cpu()?;
+    let refused_before = refusal::count(setting.stub).await?;
+    let storm = load::refused(addr, &ask(case.refusal.model()), CONNECTIONS, setting.window).await?;
+    tokio::time::sleep(SETTLE).await;
+    let after = process.exact_cpu()?;
+    let refused = refusal::count(setting.stub).await? - refused_before;
+    process.stop().await?;
+
+    for (what, outcome) in [("success", &success), ("storm", &storm)] {
+        if outcome.done == 0 || outcome.failed > outcome.done / 1000 {
+            let first = outcome.failures.first().map(String::as_str).unwrap_or_default();
+            bail!("{what}: {} answered, {} failed, first: {first}", outcome.done, outcome.failed);
+        }
+    }
+    Ok(Figures {
+        success_us: (between - before) / success.done as f64 * 1e6,
+        storm_us: (after - between) / storm.done as f64 * 1e6,
+        attempts: refused as f64 / storm.done as f64,
+        rate: storm.rate(),
+    })
+}
+
+fn ask(model: &str) -> Ask {
+    Ask { dialect: Dialect::Chat, model: model.to_owned(), key: Some(KEY.to_owned()), size: Size::Small, stream: false }
+}
+
+fn configuration(folder: &Path, addr: SocketAddr, stub: SocketAddr, accounts: usize) -> String {
+    let mut config = format!(
+        "[server]
+listen = \"{addr}\"
+
+[store]
+url = \"sqlite:{}/bench.db\"
+master_key = {{ env = \"BENCH_MASTER_KEY\" }}
+
+[[keys]]
+name = \"bench\"
+secret = {{ env = \"BENCH_KEY\" }}
+
+[[upstreams]]
+name = \"stub\"
+kind = \"openai\"
+base_url = \"http://{stub}/v1\"
+",
+        folder.display()
+    );
+    for n in 1..=accounts {
+        config.push_str(&format!(
+            "[[upstreams.accounts]]\nname = \"account-{n}\"\nsecret = {{ env = \"BENCH_UPSTREAM_KEY\" }}\nmax_in_flight = 20000\n"
+        ));
+    }
+    for model in Refusal::ALL.into_iter().map(Refusal::model).chain(["instant"]) {
+        config.push_str(&format!("\n[[models]]\nname = \"{model}\"\nroutes = [{{ upstream = \"stub\" }}]\n"));
+    }
+    config
+}
