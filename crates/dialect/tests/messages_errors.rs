@@ -193,6 +193,9 @@ fn a_status_alone_has_its_meaning() {
     assert_eq!(kind(500, "context deadline exceeded"), DeadlineExceeded);
     assert_eq!(kind(500, &named("api_error", "context deadline exceeded")), DeadlineExceeded);
     assert_eq!(kind(529, &named("api_error", "Overloaded")), ModelOverloaded);
+    for status in [502, 503, 522] {
+        assert_eq!(kind(status, &named("api_error", "words")), UpstreamUnavailable, "{status}");
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::evidence;
 use crate::machine::AttemptEnd;
 use crate::ports::{AttemptClosed, AttemptOpened, AttemptOutcome, Ledger, WallClock};
 use std::sync::Arc;
+use turnkeep_base::verdict::counts;
 use turnkeep_base::{AttemptId, Fault, Usage};
 use turnkeep_dialect::reply::Facts;
 use turnkeep_policy::accounts::{Bearing, ChargeRef};
@@ -65,7 +66,7 @@ impl OpenAttempt {
                     engine.faults.note(evidence::of_attempt(engine, self.attempt, account, model, fault, &judged));
                     charge = judged.charge;
                 }
-                let (usage, exact) = if facts.content_bytes > 0 || facts.usage.is_some() {
+                let (usage, exact) = if facts.content_bytes > 0 || facts.usage.is_some() || may_have_run(fault) {
                     self.usage(facts, false)
                 } else {
                     (Usage::default(), true)
@@ -73,12 +74,14 @@ impl OpenAttempt {
                 (AttemptOutcome::Failed(fault.kind), usage, exact)
             }
             AttemptEnd::Interrupted => {
+                let refused = late.is_some();
                 if let (Some(lease), Some(fault)) = (lease, late) {
                     let (account, model) = (lease.id().clone(), lease.route().model.clone());
                     let judged = lease.judge(&fault, Bearing::DeclaredOnly);
                     engine.faults.note(evidence::of_attempt(engine, self.attempt, account, model, &fault, &judged));
                 }
-                let (usage, exact) = self.usage(facts, false);
+                // What the upstream refused cost nothing; what it was at work on is estimated.
+                let (usage, exact) = if refused { (Usage::default(), true) } else { self.usage(facts, false) };
                 (AttemptOutcome::Interrupted, usage, exact)
             }
             AttemptEnd::Unsent => {
@@ -109,6 +112,12 @@ impl OpenAttempt {
             None => (Usage { input: self.estimated_input, output: guessed_output, ..Usage::default() }, false),
         }
     }
+}
+
+/// The upstream may have worked on the request, and charge for it: it was not refused, by its kind or by an error's
+/// status, and it was sent.
+fn may_have_run(fault: &Fault) -> bool {
+    counts(fault) && !fault.evidence.status.is_some_and(|status| status >= 300)
 }
 
 impl Drop for OpenAttempt {

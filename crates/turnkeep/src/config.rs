@@ -29,6 +29,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::Arc;
 use turnkeep_policy::Tuning;
@@ -79,6 +80,8 @@ pub struct Config {
     pub stream: Stream,
     /// What is allowed but probably not meant.
     pub warnings: Vec<Warning>,
+    /// The file's text as it was read, told apart from another by its hash; none of a text that is in no file.
+    pub(crate) text_hash: Option<u64>,
 }
 
 const TOP: Known = Known {
@@ -94,7 +97,13 @@ impl Config {
     /// All mistakes found, in file order; a file that cannot be read is one error without a line.
     pub fn load(file: &Path) -> Result<Config, ConfigErrors> {
         let text = read_file(file).map_err(|message| ConfigErrors::whole_file(file, message))?;
-        Config::parse(&text, file, std::env::vars_os())
+        let config = Config::parse(&text, file, std::env::vars_os())?;
+        Ok(Config { text_hash: Some(hash(&text)), ..config })
+    }
+
+    /// Whether the file holds another text than the one that this was read from. One that cannot be read does.
+    pub(crate) fn is_stale(&self, file: &Path) -> bool {
+        self.text_hash != read_file(file).ok().map(|text| hash(&text))
     }
 
     /// Checks a text as if it stood in `file`: messages name that file, and relative paths start at its folder.
@@ -125,6 +134,12 @@ impl Config {
     pub fn upstream(&self, name: &str) -> Option<&Upstream> {
         self.upstreams.iter().find(|upstream| upstream.name == name)
     }
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn read_file(file: &Path) -> Result<String, String> {
@@ -158,7 +173,18 @@ fn read_config(root: &document::Node, folder: &Path, problems: &Problems) -> Opt
     let keys = read_all(top.get("keys"), |item, names| caller::read(item, plain, names));
     let telemetry = top.get("telemetry").and_then(telemetry::read).unwrap_or_default();
     let tuning::Both { tuning, stream } = top.get("tuning").and_then(tuning::read).unwrap_or_default();
-    let mut config = Config { server, store, upstreams, models, keys, telemetry, tuning, stream, warnings: Vec::new() };
+    let mut config = Config {
+        server,
+        store,
+        upstreams,
+        models,
+        keys,
+        telemetry,
+        tuning,
+        stream,
+        warnings: Vec::new(),
+        text_hash: None,
+    };
     summary::warn_as_a_whole(&config, problems);
     config.warnings = problems.take_warnings();
     Some(config)

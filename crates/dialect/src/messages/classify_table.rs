@@ -64,6 +64,8 @@ pub(crate) const ROWS: &[Row] = &[
     Row { words: OVERLOAD, ..code_at(&[503, 529], &["api_error"], ModelOverloaded) },
     Row { in_band: true, ..code_words(&["api_error"], OVERLOAD, ModelOverloaded) },
     code_words(&["api_error"], DEADLINE, DeadlineExceeded),
+    // The type of every 5xx: where the status says more, it decides.
+    code_at(&[502, 503, 520, 521, 522, 523, 524, 525, 526, 527], &["api_error", "server_error"], UpstreamUnavailable),
     code(&["api_error", "server_error"], UpstreamInternal),
     code(&["timeout_error"], DeadlineExceeded),
     code(&["unavailable_error"], UpstreamUnavailable),

@@ -36,7 +36,9 @@ pub(super) async fn follow(mut live: Live, file: Option<PathBuf>) {
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut prunes = interval(PRUNE_EVERY);
     prunes.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut settled: Option<Instant> = None;
+    // The file may have changed since it was read, before anybody watched it.
+    let stale = file.as_deref().is_some_and(|file| live.config.is_stale(file));
+    let mut settled: Option<Instant> = stale.then(|| Instant::now() + SETTLE);
     loop {
         let due = settled.unwrap_or_else(Instant::now);
         tokio::select! {
