@@ -117,7 +117,7 @@ impl OpenAttempt {
 /// The upstream may have worked on the request, and charge for it: it was not refused, by its kind or by an error's
 /// status, and it was sent.
 fn may_have_run(fault: &Fault) -> bool {
-    counts(fault) && !fault.evidence.status.is_some_and(|status| status >= 300)
+    counts(fault) && fault.evidence.status.is_none_or(|status| status < 300)
 }
 
 impl Drop for OpenAttempt {
