@@ -120,12 +120,13 @@ async fn the_last_account_of_a_model_is_tried_soon_although_its_episode_is_long(
     join_all(ways().into_iter().map(|pair| async move {
         let lab = lab([]).await;
         lab.set_account("secret-a", AccountState::Revoked);
-        let tuning = "budget = 1\nepisode = \"1h\"\nlast_account_retry = \"1s\"\nmax_cooling_wait = \"0ms\"";
+        let tuning = "budget = 1\nepisode = \"1h\"\nlast_account_retry = \"3s\"\nmax_cooling_wait = \"0ms\"";
         let world = World::of(&Plan::over([Up::at(pair.upstream, &lab)]).tuning(tuning)).await;
         assert_refused(pair, &world.client().await.turn(pair).await, 502);
         let out = world.client().await.turn(pair).await;
         assert!(assert_refused(pair, &out, 502).contains("账号队列耗尽"));
-        assert_eq!(out.header("retry-after"), Some("1"));
+        let wait: u64 = out.header("retry-after").unwrap().parse().unwrap();
+        assert!((1..=3).contains(&wait), "{wait}");
         assert_eq!(lab.account("secret-a").requests, 1, "its time has not come");
         lab.set_account("secret-a", AccountState::Valid);
         let waits = |reply: &Reply| assert!([200, 502].contains(&reply.status), "{}", reply.text());
@@ -142,6 +143,7 @@ async fn a_turn_waits_for_the_last_account_when_its_time_is_near() {
         let tuning = "budget = 1\nlast_account_retry = \"1s\"\nmax_cooling_wait = \"2s\"";
         let world = World::of(&Plan::over([Up::at(pair.upstream, &lab)]).tuning(tuning)).await;
         assert_refused(pair, &world.client().await.turn(pair).await, 502);
+        assert_eq!(status(&world, "a").await, "errored");
         assert_said(pair, &world.client().await.turn(pair).await, "back");
         assert_eq!(status(&world, "a").await, "active");
     }))

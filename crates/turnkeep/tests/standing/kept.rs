@@ -3,12 +3,16 @@
 use crate::process::Process;
 use crate::scene::*;
 use crate::support::dialects::CHAT;
-use crate::support::world::{Plan, account};
+use crate::support::world::{Plan, account, database};
 use crate::support::*;
 use futures_util::future::join_all;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 use turnkeep_lab::Lab;
+use turnkeep_store::{Role, SqliteStore, Store, StoreOptions, SystemClock};
 
 const ALL: [&str; 7] = ["errored", "spent", "cooled", "slowed", "broke", "narrow", "fine"];
 
@@ -106,15 +110,25 @@ async fn episodes_budgets_and_every_kind_of_cooldown_survive_restarts() {
     .await;
 }
 
+/// Waits until the running gateway's store holds a standing.
+async fn until_written_down(folder: &Path) {
+    let options = StoreOptions { role: Role::Tool, master_key: None, clock: Arc::new(SystemClock) };
+    let store = SqliteStore::open(&database(folder), options).unwrap();
+    let mut looks = tokio::time::interval(Duration::from_millis(5));
+    while store.load_standing().await.unwrap().is_empty() {
+        looks.tick().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_earned_is_written_down_at_once_and_survives_a_kill() {
+async fn what_was_earned_is_written_down_while_the_gateway_runs_and_survives_a_kill() {
     let error = lab([waiting(429, 900)]).await;
     let plan = Plan::over([Up::at(Dialect::Chat, &error)]);
     let folder = tempfile::tempdir().unwrap();
     let process = Process::of(&plan, folder.path()).await;
     assert_eq!(process.turn(KEY).await, 429);
-    let before = process.counters().await;
-    assert_eq!(account(&before, "a")["cooldowns"][0]["scope"], "account");
+    assert_eq!(account(&process.counters().await, "a")["cooldowns"][0]["scope"], "account");
+    soon(until_written_down(folder.path())).await;
     let world = process.killed_and_followed(&plan, folder).await;
     let left = cooldowns(&world.counters().await, "a");
     assert_eq!(left.len(), 1, "the cooldown was lost with the process");

@@ -72,6 +72,26 @@ async fn a_removed_accounts_late_refusal_changes_nothing_of_one_that_takes_its_n
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_waits_is_served_by_an_account_that_is_added_meanwhile() {
+    join_all(ways().into_iter().map(|pair| async move {
+        let lab = lab([of("a", held("held", Rule::default()))]).await;
+        let of_names = |names: &[&'static str]| Plan::over([Up::at(pair.upstream, &lab).accounts(names).slots(1)]);
+        let world = World::of(&of_names(&["a"])).await;
+        let [mut first, mut second] = [world.client().await, world.client().await];
+        first.ask(pair).await;
+        soon(lab.wait_at_gate("held", 1)).await;
+        second.ask(pair).await;
+        world.until("it waits", |counters| counters["waiting"] == 1).await;
+        world.take_up(&of_names(&["a", "b"])).await;
+        served(&second.reply().await);
+        assert_eq!(lab.account("secret-b").completed, 1);
+        lab.release("held");
+        served(&first.reply().await);
+    }))
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_accounts_have_earned_survives_a_reload() {
     join_all(plain_ways().into_iter().map(|pair| async move {
         let lab = lab([of("a", waiting(429, 900)), of("b", refusing(401)), of("c", waiting(402, 700))]).await;

@@ -37,6 +37,9 @@ async fn accounts_that_are_added_rotated_disabled_and_enabled_are_taken_up_while
     world.command(&["accounts", "enable", "up0", "stored"]).await;
     world.until("it is back", status("active")).await;
     served(&world.client().await.turn(pair).await);
+    world.command(&["accounts", "remove", "up0", "stored"]).await;
+    world.until("it is gone", |counters| counters["accounts"].as_array().unwrap().is_empty()).await;
+    assert_refused(pair, &world.client().await.turn(pair).await, 503);
 }
 
 #[tokio::test(flavor = "multi_thread")]
