@@ -28,7 +28,8 @@ pub(super) async fn follow(mut live: Live, file: Option<PathBuf>) {
     let (told, mut changed) = mpsc::channel(1);
     let _watching = file.as_deref().and_then(|file| watch(file, told));
     let mut hangup = hangup();
-    let mut seen = live.parts.store.revision().await.ok();
+    // The store may have changed since the start has read it: the first look reads it again, whatever its revision is.
+    let mut seen = None;
     let mut switched = BTreeMap::new();
     // What was switched before the start is in the standings that the start has read.
     let started_ms = SystemClock.unix_ms();
