@@ -254,22 +254,12 @@ pub struct Fault {
     pub declared: Declared,
     /// The request is longer than the model's window: a larger model may take it.
     pub context_too_long: bool,
-    /// The connection had served an earlier exchange, and no byte of this answer had come.
-    pub stale_connection: bool,
 }
 
 impl Fault {
     /// A fault with its proof and nothing else known.
     pub fn new(kind: FaultKind, phase: Phase, evidence: Evidence) -> Self {
-        Fault {
-            kind,
-            phase,
-            evidence,
-            clock: None,
-            declared: Declared::default(),
-            context_too_long: false,
-            stale_connection: false,
-        }
+        Fault { kind, phase, evidence, clock: None, declared: Declared::default(), context_too_long: false }
     }
 
     /// A time fault.

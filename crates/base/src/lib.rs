@@ -21,4 +21,4 @@ pub use id::{AccountId, AttemptId, TurnId};
 pub use receipt::{Mint, Receipt};
 pub use secret::Secret;
 pub use usage::Usage;
-pub use verdict::{Charge, ClientView, Effect, Lease, Next, Origin, Row, Shells, Verdict};
+pub use verdict::{Charge, ClientView, Effect, Health, Lease, Next, Origin, Row, Shells, Verdict};

@@ -141,6 +141,17 @@ impl ClientView {
     }
 }
 
+/// Whose health takes a sample, beside the account's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// Nobody's.
+    None,
+    /// The endpoint's: its breaker counts it.
+    Upstream,
+    /// The model's: its own cooldown is all of it, and the endpoint has answered.
+    Model,
+}
+
 /// One row of the blame table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
@@ -150,8 +161,8 @@ pub struct Row {
     pub recognised_by: &'static str,
     /// What the account suffers.
     pub effect: Effect,
-    /// The upstream's (or model's) health takes a sample.
-    pub upstream_sample: bool,
+    /// Whose health takes a sample.
+    pub health: Health,
     /// What the turn does next.
     pub next: Next,
     /// What becomes of the lease.
@@ -163,11 +174,11 @@ pub struct Row {
 /// The row of a kind. This match is the table; `docs/faults.md` is printed from it.
 pub fn row(kind: FaultKind) -> Row {
     use ClientView::{Status, Unseen, UpstreamsOwn};
-    let make = |origin, recognised_by, effect, upstream_sample, next, lease, client| Row {
+    let make = |origin, recognised_by, effect, health, next, lease, client| Row {
         origin,
         recognised_by,
         effect,
-        upstream_sample,
+        health,
         next,
         lease,
         client,
@@ -179,7 +190,7 @@ pub fn row(kind: FaultKind) -> Row {
             "401, or a named rejection of the key in another status; five 401/403 shells in a row on one account without a success \
              count as one",
             Effect::Budget,
-            false,
+            Health::None,
             Next::ElsewhereFree,
             Lease::Kept,
             same(502),
@@ -188,7 +199,7 @@ pub fn row(kind: FaultKind) -> Row {
             Origin::Account,
             "the provider's named suspension codes, twice within 30 min",
             Effect::Suspend,
-            false,
+            Health::None,
             Next::ElsewhereFree,
             Lease::WithAccount,
             same(502),
@@ -197,7 +208,7 @@ pub fn row(kind: FaultKind) -> Row {
             Origin::Account,
             "402, the money family of 429, credit too low in a 400",
             Effect::QuotaCooldown,
-            false,
+            Health::None,
             Next::ElsewhereFree,
             Lease::Kept,
             Status(429, 402),
@@ -206,7 +217,7 @@ pub fn row(kind: FaultKind) -> Row {
             Origin::Account,
             "429 of the rate family",
             Effect::RateCooldown,
-            false,
+            Health::None,
             Next::ElsewhereFree,
             Lease::Kept,
             same(429),
@@ -215,7 +226,7 @@ pub fn row(kind: FaultKind) -> Row {
             Origin::Account,
             "403 or 404 that says this key may not use this model",
             Effect::ModelBlocked,
-            false,
+            Health::None,
             Next::ElsewhereFree,
             Lease::Kept,
             same(403),
@@ -224,7 +235,7 @@ pub fn row(kind: FaultKind) -> Row {
             Origin::Model,
             "529, 503 overloaded, an overload error in a 200 stream before content",
             Effect::ModelOverload,
-            true,
+            Health::Model,
             Next::SameThenElsewhere,
             Lease::Kept,
             Status(503, 529),
@@ -233,7 +244,7 @@ pub fn row(kind: FaultKind) -> Row {
             Origin::Request,
             "404 that names the model",
             Effect::None,
-            false,
+            Health::None,
             Next::NextRoute,
             Lease::Kept,
             same(404),
@@ -243,7 +254,7 @@ pub fn row(kind: FaultKind) -> Row {
             "400, 404 (neither handle nor model named), 405, 409, 413, 415, 422 and their named codes; context too long; the same 4xx \
              from a second account",
             Effect::None,
-            false,
+            Health::None,
             Next::StopOrLarger,
             Lease::Kept,
             UpstreamsOwn,
@@ -252,7 +263,7 @@ pub fn row(kind: FaultKind) -> Row {
             Origin::Request,
             "the provider refuses the request for its content",
             Effect::None,
-            false,
+            Health::None,
             Next::Stop,
             Lease::Kept,
             same(451),
@@ -262,7 +273,7 @@ pub fn row(kind: FaultKind) -> Row {
             "rate_limited on 3 accounts of different limit groups by one egress address, upstream and model within 8 s, no success \
              between, not each explained by its own used-up windows",
             Effect::None,
-            false,
+            Health::None,
             Next::NextRoute,
             Lease::Kept,
             same(429),
@@ -271,7 +282,7 @@ pub fn row(kind: FaultKind) -> Row {
             Origin::Upstream,
             "500, or internal error wording in another status",
             Effect::HealthSample,
-            true,
+            Health::Upstream,
             Next::ElsewhereOnce,
             Lease::Kept,
             same(502),
@@ -280,7 +291,7 @@ pub fn row(kind: FaultKind) -> Row {
             Origin::Upstream,
             "502, 503, HTML from a proxy",
             Effect::HealthSample,
-            true,
+            Health::Upstream,
             Next::Elsewhere,
             Lease::Kept,
             same(503),
@@ -289,7 +300,7 @@ pub fn row(kind: FaultKind) -> Row {
             Origin::Upstream,
             "the first-content or between clock fired",
             Effect::HealthSample,
-            true,
+            Health::Upstream,
             Next::ElsewhereOnce,
             Lease::Dead,
             same(504),
@@ -298,7 +309,7 @@ pub fn row(kind: FaultKind) -> Row {
             Origin::Upstream,
             "the total clock, or the provider's own deadline",
             Effect::HealthSample,
-            true,
+            Health::Upstream,
             Next::Stop,
             Lease::Dead,
             same(504),
@@ -307,7 +318,7 @@ pub fn row(kind: FaultKind) -> Row {
             Origin::Network,
             "the answer ends without the protocol's terminal event",
             Effect::HealthSample,
-            true,
+            Health::Upstream,
             Next::ElsewhereOnce,
             Lease::Kept,
             same(502),
@@ -316,7 +327,7 @@ pub fn row(kind: FaultKind) -> Row {
             Origin::Upstream,
             "bytes that are not the protocol, an oversized event, a failed inflate",
             Effect::HealthSample,
-            true,
+            Health::Upstream,
             Next::ElsewhereOnce,
             Lease::Kept,
             same(502),
@@ -336,7 +347,7 @@ pub fn row(kind: FaultKind) -> Row {
             Origin::Conversation,
             "not found or expired, naming the handle",
             Effect::None,
-            false,
+            Health::None,
             Next::SameFullHistory,
             Lease::Dead,
             Unseen(502),
@@ -345,7 +356,7 @@ pub fn row(kind: FaultKind) -> Row {
             Origin::Gateway,
             "the account has no usable secret",
             Effect::Misconfigured,
-            false,
+            Health::None,
             Next::ElsewhereFree,
             Lease::Kept,
             same(502),
@@ -354,19 +365,19 @@ pub fn row(kind: FaultKind) -> Row {
             Origin::Gateway,
             "out of files or memory, or the store cannot write",
             Effect::None,
-            false,
+            Health::None,
             Next::Stop,
             Lease::Kept,
             same(503),
         ),
         FaultKind::GatewayBug => {
-            make(Origin::Gateway, "a caught panic", Effect::None, false, Next::Stop, Lease::Kept, same(500))
+            make(Origin::Gateway, "a caught panic", Effect::None, Health::None, Next::Stop, Lease::Kept, same(500))
         }
         FaultKind::ClientGone => make(
             Origin::Client,
             "the client closed, reset or stopped reading",
             Effect::None,
-            false,
+            Health::None,
             Next::Stop,
             Lease::Kept,
             Unseen(499),
@@ -375,7 +386,7 @@ pub fn row(kind: FaultKind) -> Row {
             Origin::Unclassified,
             "anything else, the raw code kept",
             Effect::HealthSample,
-            false,
+            Health::None,
             Next::ElsewhereOnce,
             Lease::Kept,
             same(502),
@@ -394,7 +405,7 @@ fn network(recognised_by: &'static str, next: Next, client: ClientView) -> Row {
         origin: Origin::Network,
         recognised_by,
         effect: Effect::HealthSample,
-        upstream_sample: true,
+        health: Health::Upstream,
         next,
         lease: Lease::Kept,
         client,
@@ -406,14 +417,15 @@ fn caller(recognised_by: &'static str, client: ClientView) -> Row {
         origin: Origin::Caller,
         recognised_by,
         effect: Effect::None,
-        upstream_sample: false,
+        health: Health::None,
         next: Next::NeverStarted,
         lease: Lease::None,
         client,
     }
 }
 
-/// The permission to spend one unit of an account's error budget. Only [`verdict`] makes it; it cannot be copied.
+/// The permission to spend one unit of an account's error budget. Only this file makes it, for a row that says so
+/// ([`verdict`]) or for the last of a run of [`Shells`]; it cannot be copied.
 #[derive(Debug)]
 pub struct Charge(());
 
@@ -426,6 +438,8 @@ pub struct Verdict {
     pub origin: Origin,
     /// What the account suffers for this very fault.
     pub effect: Effect,
+    /// Whose health takes a sample for this very fault.
+    pub health: Health,
     /// Present if and only if the effect is a budgeted one.
     pub charge: Option<Charge>,
 }
@@ -468,7 +482,10 @@ impl Shells {
 pub fn verdict(fault: &Fault) -> Verdict {
     let row = row(fault.kind);
     let callers_clock = fault.clock.is_some_and(|clock| clock.set_by_caller);
-    let (origin, effect) = if callers_clock { (Origin::Caller, Effect::None) } else { (row.origin, row.effect) };
+    let (origin, effect, health) = match callers_clock {
+        true => (Origin::Caller, Effect::None, Health::None),
+        false => (row.origin, row.effect, row.health),
+    };
     let charge = match effect {
         Effect::Budget | Effect::Suspend => Some(Charge(())),
         Effect::None
@@ -479,7 +496,7 @@ pub fn verdict(fault: &Fault) -> Verdict {
         | Effect::HealthSample
         | Effect::Misconfigured => None,
     };
-    Verdict { row, origin, effect, charge }
+    Verdict { row, origin, effect, health, charge }
 }
 
 /// Whether an attempt that ended so counts against the turn's attempts: refused and certainly unsent ones do not.
@@ -491,12 +508,16 @@ pub fn counts(fault: &Fault) -> bool {
 /// The table as Markdown, for `explain faults` and `docs/faults.md`.
 pub fn table() -> String {
     let mut out = String::from(
-        "| fault | origin | recognised by | effect on the account | upstream health | next step while uncommitted | \
+        "| fault | origin | recognised by | effect on the account | health sample of | next step while uncommitted | \
          lease | client sees |\n|---|---|---|---|---|---|---|---|\n",
     );
     for &kind in FaultKind::ALL {
         let row = row(kind);
-        let sample = if row.upstream_sample { "sample" } else { "-" };
+        let sample = match row.health {
+            Health::None => "-",
+            Health::Upstream => "upstream",
+            Health::Model => "model",
+        };
         let line = format!(
             "| `{}` | {} | {} | {} | {} | {} | {} | {} |\n",
             kind.name(),

@@ -7,82 +7,26 @@
 
 #![allow(clippy::print_stdout)] // its output is what it is for
 
-use futures_util::future::BoxFuture;
+mod pool;
+
+use pool::{ACCOUNTS, admission, print, routes, wanted};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use turnkeep_base::{AccountId, Dialect, Evidence, Fault, FaultKind, Phase, Secret};
-use turnkeep_engine::admission::{Admission, Setup, SlotLease, Wanted};
-use turnkeep_engine::ports::{Answer, Call, Upstream};
-use turnkeep_engine::route::{Clocks, Route, UpstreamEntry};
+use turnkeep_engine::admission::{Admission, SlotLease};
+use turnkeep_engine::route::Route;
 use turnkeep_policy::Tuning;
-use turnkeep_policy::accounts::{AccountKey, AccountSpec, Tier, Unavailable, UpstreamSpec};
-use turnkeep_policy::glob::Globs;
+use turnkeep_policy::accounts::{AccountKey, AccountSpec, Unavailable};
 
-const ACCOUNTS: u32 = 1000;
 const TASKS: u64 = 64;
 const WORKERS: usize = 2;
 /// Pairs of each task; the first tenth is not counted.
 const PAIRS: usize = 4000;
 
-/// Nobody is asked here.
-struct Nobody;
-
-impl Upstream for Nobody {
-    fn send(&self, _: Call) -> BoxFuture<'_, Result<Answer, Fault>> {
-        let evidence = Evidence::text("there is no upstream here");
-        Box::pin(std::future::ready(Err(Fault::new(FaultKind::GatewayBug, Phase::Unsent, evidence))))
-    }
-}
-
-fn routes() -> Arc<[Route]> {
-    let upstream = UpstreamEntry {
-        name: "upstream".into(),
-        dialect: Dialect::Chat,
-        clocks: Clocks::default(),
-        port: Arc::new(Nobody),
-    };
-    [Route { upstream: Arc::new(upstream), model: "model".into(), tier: Tier::Own, name: "model".into() }].into()
-}
-
-/// The accounts; `requests` gives the limit per minute of the n-th.
-fn admission(requests: impl Fn(u32) -> Option<u32>) -> Arc<Admission> {
-    let upstream: Arc<str> = "upstream".into();
-    let account = |n| {
-        let spec = AccountSpec {
-            id: AccountId { upstream: upstream.clone(), account: format!("account-{n}").into() },
-            max_in_flight: 8,
-            models: Globs::default(),
-            has_secret: true,
-            enabled: true,
-            limit_group: None,
-            requests_per_minute: requests(n),
-            tokens_per_minute: requests(n).map(|_| 100_000_000),
-            generation: 0,
-        };
-        (spec, Some(Secret::new(format!("secret-{n}"))))
-    };
-    let admission = Admission::new(Tuning::default(), Instant::now());
-    admission.reconfigure(Setup {
-        tuning: Tuning::default(),
-        upstreams: vec![UpstreamSpec { name: upstream.clone(), egress: "direct".into() }],
-        accounts: (0..ACCOUNTS).map(account).collect(),
-        routes: vec![(upstream.clone(), "model".into())],
-    });
-    admission
-}
-
-fn wanted(routes: &Arc<[Route]>, tie: u64, only: Option<AccountKey>) -> Wanted {
-    Wanted {
-        routes: routes.clone(),
-        from_route: 0,
-        larger: false,
-        tried: Vec::new(),
-        only,
-        tie,
-        tokens: 500,
-        retry: false,
-    }
+/// With limits per minute of its own.
+fn limited(account: &mut AccountSpec, requests: u32) {
+    account.requests_per_minute = Some(requests);
+    account.tokens_per_minute = Some(100_000_000);
 }
 
 /// How an attempt ends.
@@ -128,21 +72,19 @@ async fn case(name: &str, admission: &Arc<Admission>, end: End) -> Result<(), Bo
     for task in tasks {
         samples.extend(task.await?.map_err(|why| format!("{name}: no slot, {why:?}"))?.split_off(PAIRS / 10));
     }
-    samples.sort_unstable();
-    let at = |percent: usize| samples.get(samples.len() * percent / 100).copied().unwrap_or_default();
-    println!("{name}: {} ns median, {} ns p99", at(50), at(99));
+    print(name, samples);
     Ok(())
 }
 
 async fn all() -> Result<(), Box<dyn std::error::Error>> {
-    let plain = admission(|_| None);
+    let plain = admission(Tuning::default(), |_, _| {});
     case("a slot taken and given back", &plain, End::Dropped).await?;
     case("the same, the turn having succeeded", &plain, End::Success).await?;
-    let limited = admission(|_| Some(1_000_000_000));
-    case("every account with limits of its own per minute", &limited, End::Success).await?;
+    let with_limits = admission(Tuning::default(), |_, account| limited(account, 1_000_000_000));
+    case("every account with limits of its own per minute", &with_limits, End::Success).await?;
 
     // One request a minute each, and that one is spent.
-    let half = admission(|n| Some(if n % 2 == 0 { 1 } else { 1_000_000_000 }));
+    let half = admission(Tuning::default(), |n, account| limited(account, if n % 2 == 0 { 1 } else { 1_000_000_000 }));
     let (routes, deadline) = (routes(), Instant::now() + Duration::from_secs(60));
     for n in (0..ACCOUNTS).filter(|n| n % 2 == 0) {
         let lease: Result<SlotLease, _> =

@@ -7,23 +7,19 @@
 
 #![allow(clippy::print_stdout)] // its output is what it is for
 
-use futures_util::future::BoxFuture;
+mod pool;
+
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 use std::hint::black_box;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use turnkeep_base::{AccountId, Dialect, Evidence, Fault, FaultKind, Phase, Secret};
+use turnkeep_base::{Dialect, Fault, Phase};
 use turnkeep_dialect::{classify, windows};
-use turnkeep_engine::admission::{Admission, Setup, SlotLease, Wanted};
-use turnkeep_engine::ports::{Answer, Call, Upstream};
-use turnkeep_engine::route::{Clocks, Route, UpstreamEntry};
+use turnkeep_engine::admission::SlotLease;
 use turnkeep_policy::Tuning;
-use turnkeep_policy::accounts::{AccountSpec, Bearing, Tier, UpstreamSpec};
-use turnkeep_policy::glob::Globs;
+use turnkeep_policy::accounts::Bearing;
 
-const ACCOUNTS: u32 = 1000;
 /// Fresh sets of accounts, and how many of each set fail: some must be left to choose from.
 const SETS: u64 = 30;
 const OF_SET: u64 = 800;
@@ -106,47 +102,6 @@ const REPLIES: &[Reply] = &[
     },
 ];
 
-/// Nobody is asked here.
-struct Nobody;
-
-impl Upstream for Nobody {
-    fn send(&self, _: Call) -> BoxFuture<'_, Result<Answer, Fault>> {
-        let evidence = Evidence::text("there is no upstream here");
-        Box::pin(std::future::ready(Err(Fault::new(FaultKind::GatewayBug, Phase::Unsent, evidence))))
-    }
-}
-
-fn admission() -> (Arc<Admission>, Arc<[Route]>) {
-    let name: Arc<str> = "upstream".into();
-    let account = |n: u32| {
-        let spec = AccountSpec {
-            id: AccountId { upstream: name.clone(), account: format!("account-{n}").into() },
-            max_in_flight: 8,
-            models: Globs::default(),
-            has_secret: true,
-            enabled: true,
-            // One group: or three unexplained 429s would close the address, which is another measurement.
-            limit_group: Some("group".into()),
-            requests_per_minute: None,
-            tokens_per_minute: None,
-            generation: 0,
-        };
-        (spec, Some(Secret::new(format!("secret-{n}"))))
-    };
-    // The pages of the 502 would else eject the endpoint; the counting is the same.
-    let tuning = Tuning { breaker_faults: u32::MAX, ..Tuning::default() };
-    let admission = Admission::new(tuning.clone(), Instant::now());
-    admission.reconfigure(Setup {
-        tuning,
-        upstreams: vec![UpstreamSpec { name: name.clone(), egress: "direct".into() }],
-        accounts: (0..ACCOUNTS).map(account).collect(),
-        routes: vec![(name.clone(), "model".into())],
-    });
-    let upstream = UpstreamEntry { name, dialect: Dialect::Chat, clocks: Clocks::default(), port: Arc::new(Nobody) };
-    let route = Route { upstream: Arc::new(upstream), model: "model".into(), tier: Tier::Own, name: "model".into() };
-    (admission, [route].into())
-}
-
 /// What the engine does with an error reply that it has read.
 fn judge(lease: SlotLease, reply: &Reply, headers: &HeaderMap) {
     let get = |name: &str| headers.get(name)?.to_str().ok();
@@ -156,7 +111,7 @@ fn judge(lease: SlotLease, reply: &Reply, headers: &HeaderMap) {
     let declared = declared.and(classified.declared.clone());
     let mut fault = Fault::new(classified.kind, Phase::Answered, classified.evidence.clone()).declaring(declared);
     fault.context_too_long = classified.context_too_long;
-    black_box(lease.judge(&fault, Bearing::Full));
+    black_box(lease.judge(&fault, Bearing::Full, None));
     black_box(classified);
 }
 
@@ -166,20 +121,14 @@ async fn case(reply: &Reply) -> Result<(), Box<dyn std::error::Error>> {
         headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     let deadline = Instant::now() + Duration::from_secs(600);
+    let routes = pool::routes();
     let mut samples = Vec::new();
     for set in 0..SETS {
-        let (admission, routes) = admission();
+        // One group of limits, and no ejection: three unexplained 429s would close the address, five pages the endpoint.
+        let tuning = Tuning { breaker_faults: u32::MAX, ..Tuning::default() };
+        let admission = pool::admission(tuning, |_, account| account.limit_group = Some("group".into()));
         for n in 0..OF_SET {
-            let wanted = Wanted {
-                routes: routes.clone(),
-                from_route: 0,
-                larger: false,
-                tried: Vec::new(),
-                only: None,
-                tie: (set * OF_SET + n) << 20,
-                tokens: 500,
-                retry: false,
-            };
+            let wanted = pool::wanted(&routes, (set * OF_SET + n) << 20, None);
             let lease = admission.acquire(wanted, "caller", deadline).await;
             let mut lease = lease.map_err(|why| format!("{}: no slot, {why:?}", reply.name))?;
             lease.sent();
@@ -192,9 +141,7 @@ async fn case(reply: &Reply) -> Result<(), Box<dyn std::error::Error>> {
             admission.take_changes();
         }
     }
-    samples.sort_unstable();
-    let at = |percent: usize| samples.get(samples.len() * percent / 100).copied().unwrap_or_default();
-    println!("{}: {} ns median, {} ns p99", reply.name, at(50), at(99));
+    pool::print(reply.name, samples);
     Ok(())
 }
 

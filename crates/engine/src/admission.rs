@@ -17,7 +17,7 @@ use turnkeep_policy::accounts::{
 use turnkeep_policy::queue::{Queue, Ticket};
 use turnkeep_policy::{Moment, Tuning};
 
-use crate::route::Route;
+use crate::route::{Route, UpstreamEntry};
 
 /// What a turn's next attempt needs, owned, so that it can wait.
 #[derive(Clone, Debug)]
@@ -66,6 +66,13 @@ impl Wanted {
         })
     }
 
+    /// In whose queue the turn waits.
+    fn first_upstream(&self) -> &str {
+        let routes = self.routes.get(self.from_route..).unwrap_or(&[]);
+        let asked = routes.iter().find(|route| (route.tier == Tier::Larger) == self.larger);
+        asked.map_or("", |route| &route.upstream.name)
+    }
+
     fn pick(&self, pool: &mut Pool, now: Moment) -> Result<Pick, Unavailable> {
         self.with_need(|need| pool.pick(now, need))
     }
@@ -94,7 +101,10 @@ struct Waiting {
 #[derive(Debug, Default)]
 struct Credential {
     secret: Option<Secret>,
+    /// The one before, while there is none: the same one is no new one when it comes back.
+    missed: Option<Secret>,
     generation: u64,
+    in_setup: bool,
 }
 
 #[derive(Debug)]
@@ -103,6 +113,8 @@ struct Inner {
     queue: Queue<Waiting>,
     changed: BTreeSet<AccountKey>,
     credentials: BTreeMap<AccountId, Credential>,
+    /// The upstreams as they are now: an attempt goes to what the configuration names when it begins.
+    entries: BTreeMap<Arc<str>, Arc<UpstreamEntry>>,
     max_cooling_wait: Duration,
     max_queue_wait: Duration,
 }
@@ -114,10 +126,14 @@ pub struct Setup {
     pub tuning: Tuning,
     /// The upstreams, with the way that their calls leave.
     pub upstreams: Vec<UpstreamSpec>,
+    /// Their drivers: an attempt goes to the one that its upstream has when it begins. One without stays where it was.
+    pub entries: Vec<Arc<UpstreamEntry>>,
     /// The accounts with their credentials. `has_secret` and `generation` are set here.
     pub accounts: Vec<(AccountSpec, Option<Secret>)>,
     /// The configured (upstream, model) pairs.
     pub routes: Vec<(Arc<str>, Arc<str>)>,
+    /// The standings of an earlier run, for accounts that are new to this one.
+    pub saved: Vec<(AccountId, Saved)>,
 }
 
 /// Admission and selection over all accounts.
@@ -138,6 +154,7 @@ impl Admission {
             pool: Pool::new(tuning),
             changed: BTreeSet::new(),
             credentials: BTreeMap::new(),
+            entries: BTreeMap::new(),
         };
         Arc::new(Admission { inner: Mutex::new(inner), origin, changes: Notify::new() })
     }
@@ -150,14 +167,28 @@ impl Admission {
             inner.max_cooling_wait = setup.tuning.max_cooling_wait;
             inner.max_queue_wait = setup.tuning.max_queue_wait;
             inner.queue.set_places(setup.tuning.queue_places);
+            // Of accounts that are no longer there only the number of secrets is kept.
+            for credential in inner.credentials.values_mut() {
+                credential.in_setup = false;
+            }
             let accounts = setup.accounts.into_iter().map(|(mut spec, secret)| {
+                let credential = inner.credentials.entry(spec.id.clone()).or_default();
+                credential.in_setup = true;
                 spec.has_secret = secret.is_some();
-                spec.generation = inner.credentials.entry(spec.id.clone()).or_default().put(secret);
+                spec.generation = credential.put(secret);
                 spec
             });
-            let accounts = accounts.collect();
+            let accounts: Vec<AccountSpec> = accounts.collect();
+            for credential in inner.credentials.values_mut().filter(|credential| !credential.in_setup) {
+                (credential.secret, credential.missed) = (None, None);
+            }
+            inner.entries = setup.entries.into_iter().map(|entry| (entry.name.clone(), entry)).collect();
             let now = self.now();
             inner.pool.reconfigure(now, setup.tuning, setup.upstreams, accounts, setup.routes);
+            // Before anybody who waits is served by them.
+            for (id, saved) in setup.saved {
+                inner.pool.restore(now, &id, saved);
+            }
         }
         self.serve_waiters();
     }
@@ -170,7 +201,9 @@ impl Admission {
             let Some(credential) = inner.credentials.get_mut(id) else { return false };
             let generation = credential.put(secret);
             let now = self.now();
-            inner.pool.set_secret(now, id, has_secret, generation)
+            let known = inner.pool.set_secret(now, id, has_secret, generation);
+            self.mark(&mut inner, id);
+            known
         };
         self.serve_waiters();
         known
@@ -201,16 +234,31 @@ impl Admission {
         loop {
             let (outcome, max_cooling_wait, max_queue_wait) = {
                 let mut inner = self.inner.lock();
-                let outcome = match wanted.take(&mut inner.pool, self.now()) {
-                    Ok((pick, taken)) => return Ok(self.lease(&inner, &pick, taken, &wanted.routes)),
-                    Err(Unavailable::AllBusy { retry_at }) => {
-                        let upstream = wanted.routes.get(wanted.from_route).map_or("", |route| &route.upstream.name);
+                let now = self.now();
+                // Who waits already comes first: with others in the queue a turn goes through it, too.
+                let others_wait = !inner.queue.is_empty() && wanted.only.is_none();
+                let answer = match others_wait {
+                    true => wanted.pick(&mut inner.pool, now).map(|_| None),
+                    false => wanted.take(&mut inner.pool, now).map(Some),
+                };
+                let retry_at = match answer {
+                    Ok(Some((pick, taken))) => return Ok(self.lease(&inner, &pick, taken, &wanted.routes)),
+                    Ok(None) => Ok(Some(now)),
+                    Err(Unavailable::AllBusy { retry_at }) if wanted.only.is_none() => Ok(retry_at),
+                    // A repeat on one account waits for no slot: elsewhere there may be one.
+                    Err(other) => Err(other),
+                };
+                let outcome = match retry_at {
+                    Ok(retry_at) => {
                         let (grant, granted) = oneshot::channel();
                         let waiting = Waiting { wanted: wanted.clone(), grant };
-                        let Some(ticket) = inner.queue.join(caller, upstream, waiting) else {
-                            return Err(Unavailable::QueueFull);
-                        };
-                        Ok((ticket, granted, retry_at))
+                        match inner.queue.join(caller, wanted.first_upstream(), waiting) {
+                            Some(ticket) => Ok((ticket, granted, retry_at)),
+                            None => match wanted.take(&mut inner.pool, now) {
+                                Ok((pick, taken)) => return Ok(self.lease(&inner, &pick, taken, &wanted.routes)),
+                                Err(_) => return Err(Unavailable::QueueFull),
+                            },
+                        }
                     }
                     Err(other) => Err(other),
                 };
@@ -248,6 +296,10 @@ impl Admission {
         end: Instant,
     ) -> Result<Option<SlotLease>, Unavailable> {
         loop {
+            if retry_at.is_some_and(|at| at <= self.now()) {
+                self.serve_waiters();
+                retry_at = self.retry_at(wanted);
+            }
             let wake = retry_at.map_or(end, |moment| self.instant(moment).min(end));
             tokio::select! {
                 biased;
@@ -259,12 +311,17 @@ impl Admission {
                 // A grant may have been on its way while the place was given up.
                 return granted.try_recv().map_err(|_| Unavailable::AllBusy { retry_at });
             }
-            self.serve_waiters();
+        }
+    }
+
+    /// When what keeps a waiting turn may be over by itself: looked at again no sooner than a millisecond from now.
+    fn retry_at(&self, wanted: &Wanted) -> Option<Moment> {
+        let now = self.now();
+        let soon = now.after(Duration::from_millis(1));
+        match wanted.pick(&mut self.inner.lock().pool, now) {
             // The wait may have been lengthened since, or another account may cool now.
-            retry_at = match wanted.pick(&mut self.inner.lock().pool, self.now()) {
-                Err(Unavailable::AllBusy { retry_at }) => retry_at,
-                Ok(_) | Err(_) => None,
-            };
+            Err(Unavailable::AllBusy { retry_at }) => retry_at.map(|at| at.max(soon)),
+            Ok(_) | Err(_) => Some(soon),
         }
     }
 
@@ -292,7 +349,11 @@ impl Admission {
     }
 
     fn lease(self: &Arc<Self>, inner: &Inner, pick: &Pick, taken: Taken, routes: &Arc<[Route]>) -> SlotLease {
-        let route = routes[pick.route].clone();
+        let mut route = routes[pick.route].clone();
+        if let Some(entry) = inner.entries.get(&route.upstream.name) {
+            // Where the upstream is now; the credential is today's, too.
+            route.upstream = entry.clone();
+        }
         let id = inner.pool.id(pick.account).cloned();
         let id = id.unwrap_or_else(|| AccountId { upstream: route.upstream.name.clone(), account: "".into() });
         let secret = inner.credentials.get(&id).and_then(|credential| credential.secret.clone());
@@ -311,6 +372,12 @@ impl Admission {
     fn changed(&self, inner: &mut Inner, key: AccountKey) {
         inner.changed.insert(key);
         self.changes.notify_one();
+    }
+
+    fn mark(&self, inner: &mut Inner, id: &AccountId) {
+        if let Some(key) = inner.pool.key_of(id) {
+            self.changed(inner, key);
+        }
     }
 
     /// Waits until a standing has changed, and gives the changed accounts as they are now. For the one task that
@@ -358,18 +425,15 @@ impl Admission {
         self.inner.lock().queue.len()
     }
 
-    /// Puts a persisted standing back.
-    pub fn restore(&self, id: &AccountId, saved: Saved) {
-        let now = self.now();
-        self.inner.lock().pool.restore(now, id, saved);
-    }
-
     /// The operator takes an account out, or brings it back with a clean sheet; what runs on it may finish. False when
     /// there is no such account.
     pub fn switch(self: &Arc<Self>, id: &AccountId, enabled: bool) -> bool {
         let known = {
+            let mut inner = self.inner.lock();
             let now = self.now();
-            self.inner.lock().pool.set_enabled(now, id, enabled)
+            let known = inner.pool.set_enabled(now, id, enabled);
+            self.mark(&mut inner, id);
+            known
         };
         self.serve_waiters();
         known
@@ -397,16 +461,19 @@ impl Admission {
 }
 
 impl Credential {
-    /// Puts a secret in; the generation rises if it is another one.
+    /// Puts a secret in; the generation rises if it is another one than the last that there was.
     fn put(&mut self, secret: Option<Secret>) -> u64 {
-        let same = match (&self.secret, &secret) {
+        let last = self.secret.take().or_else(|| self.missed.take());
+        let same = match (&last, &secret) {
             (Some(old), Some(new)) => old.expose() == new.expose(),
-            // A secret that is missing for a while is the same one when it comes back; what is new is decided then.
             (_, None) => true,
             (None, Some(_)) => false,
         };
         if !same {
             self.generation += 1;
+        }
+        if secret.is_none() {
+            self.missed = last;
         }
         self.secret = secret;
         self.generation
@@ -470,9 +537,19 @@ impl SlotLease {
         self.sent = true;
     }
 
+    /// The answer has begun: the provider has taken the credential.
+    pub fn prove(&self) {
+        if let Some(taken) = self.taken.as_ref().filter(|taken| taken.trial()) {
+            let mut inner = self.admission.inner.lock();
+            if inner.pool.prove(self.admission.now(), taken) {
+                self.admission.changed(&mut inner, self.account);
+            }
+        }
+    }
+
     /// The attempt ended with a fault: what the blame table says happens to the account, and the slot comes back. With
-    /// [`Bearing::DeclaredOnly`] only what the provider declared is applied.
-    pub fn judge(mut self, fault: &Fault, bearing: Bearing) -> Judged {
+    /// [`Bearing::DeclaredOnly`] only what the provider declared is applied. `tokens` is what it cost, if that is known.
+    pub fn judge(mut self, fault: &Fault, bearing: Bearing, tokens: Option<u64>) -> Judged {
         let admission = self.admission.clone();
         let mut inner = admission.inner.lock();
         let Some(taken) = &mut self.taken else { return Judged::default() };
@@ -480,6 +557,7 @@ impl SlotLease {
             self.sent = false;
         }
         let judged = inner.pool.judge(admission.now(), taken, fault, bearing);
+        inner.pool.true_up(admission.now(), taken, tokens);
         if judged.changed {
             admission.changed(&mut inner, self.account);
         }

@@ -3,15 +3,22 @@
 use crate::ports::{Answer, AnswerBody};
 use crate::upstream_error::UpstreamError;
 use bytes::{Bytes, BytesMut};
-use http::{StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
+use std::future::poll_fn;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use turnkeep_base::limit::{MAX_ERROR_BODY, MAX_EVENT};
-use turnkeep_base::{Declared, Evidence, Fault, FaultKind, Phase};
+use turnkeep_base::{Declared, Dialect, Evidence, Fault, FaultKind, Phase};
 use turnkeep_dialect::classify;
 use turnkeep_dialect::event::Class;
 use turnkeep_dialect::reply::{Facts, Piece, Progress, ReplyFault, ReplyOptions, StreamCodec};
 use turnkeep_dialect::request::{ClientRequest, Operation};
 use turnkeep_dialect::{messages, reply, windows};
+
+/// How long the end of an answer's transport is waited for after the protocol's own end, and the bytes that are passed
+/// over until then.
+const AFTER_END_WAIT: Duration = Duration::from_secs(1);
+const AFTER_END_BYTES: usize = 64 << 10;
 
 /// What one read brought.
 #[derive(Clone, Copy, Debug)]
@@ -210,6 +217,42 @@ impl Answering {
         self.error.take()
     }
 
+    /// What an error reply says whose body has been read whole already; nothing if it has not.
+    pub(crate) fn whole_error(&mut self, cx: &mut Context<'_>) -> Option<Fault> {
+        loop {
+            match self.poll_chunk(cx) {
+                Poll::Ready(Some(Ok(bytes))) => {
+                    if let Err(fault) = self.feed(bytes) {
+                        return Some(fault);
+                    }
+                }
+                Poll::Ready(None) => return self.finish().err(),
+                Poll::Ready(Some(Err(_))) | Poll::Pending => return None,
+            }
+        }
+    }
+
+    /// The answer is whole by its protocol. The transport's own end may come a moment later, and only then can the
+    /// connection be used again: it is waited for, apart from the turn and not for long.
+    pub(crate) fn hear_end(&mut self) {
+        let Some(mut body) = self.body.take() else { return };
+        // Mostly it is there already, and no task is needed for it.
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        if let Poll::Ready(None | Some(Err(_))) = body.poll_chunk(&mut cx) {
+            return;
+        }
+        tokio::spawn(async move {
+            let mut room = AFTER_END_BYTES;
+            let end = async {
+                while let Some(Ok(bytes)) = poll_fn(|cx| body.poll_chunk(cx)).await {
+                    let Some(left) = room.checked_sub(bytes.len()) else { return };
+                    room = left;
+                }
+            };
+            let _ = tokio::time::timeout(AFTER_END_WAIT, end).await;
+        });
+    }
+
     /// Drops the exchange: the connection is closed, or the stream reset. What was read before stays: once the answer
     /// has begun, the client still gets it ahead of the error.
     pub(crate) fn cancel(&mut self) {
@@ -225,16 +268,26 @@ fn answered(fault: ReplyFault) -> Fault {
 
 /// An error reply to be read, with what its headers say of the provider's limits.
 fn error_way(answer: &Answer, wall_ms: u64) -> Way {
-    let get = |name: &str| answer.headers.get(name)?.to_str().ok();
-    let (declared, made_ms) = (windows::from_headers(&get, wall_ms), windows::made_at(&get, wall_ms));
+    let (declared, made_ms) = declared(&answer.headers, wall_ms);
     Way::Error { status: answer.status, whole: BytesMut::new(), declared, made_ms }
+}
+
+/// What a reply's headers declare, and when it was made.
+fn declared(headers: &HeaderMap, wall_ms: u64) -> (Declared, u64) {
+    let get = |name: &str| headers.get(name)?.to_str().ok();
+    (windows::from_headers(&get, wall_ms), windows::made_at(&get, wall_ms))
+}
+
+/// What the head of an error reply says by itself.
+pub(crate) fn of_head(upstream: Dialect, status: StatusCode, headers: &HeaderMap, wall_ms: u64) -> Fault {
+    let (declared, made_ms) = declared(headers, wall_ms);
+    let classified = classify::reply_at(upstream, status.as_u16(), b"", made_ms);
+    Fault::new(classified.kind, Phase::Answered, classified.evidence).declaring(declared)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderMap;
-    use turnkeep_base::Dialect;
     use turnkeep_dialect::request;
 
     struct Nothing;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use turnkeep_base::verdict::counts;
 use turnkeep_base::{AttemptId, Fault, Usage};
 use turnkeep_dialect::reply::Facts;
-use turnkeep_policy::accounts::{Bearing, ChargeRef};
+use turnkeep_policy::accounts::{Bearing, ChargeRef, Judged};
 
 /// Bytes of text that are taken for one token where nothing better is known.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -54,34 +54,28 @@ impl OpenAttempt {
             AttemptEnd::Completed => {
                 let (usage, exact) = self.usage(facts, true);
                 if let Some(lease) = lease {
-                    lease.succeed(Some(usage.input.saturating_add(usage.output)));
+                    lease.succeed(Some(tokens(&usage)));
                 }
                 (AttemptOutcome::Completed, usage, exact)
             }
             AttemptEnd::Failed(fault) => {
                 tally.fault(fault, &self.upstream);
-                if let Some(lease) = lease {
-                    let (account, model) = (lease.id().clone(), lease.route().model.clone());
-                    let judged = lease.judge(fault, Bearing::Full);
-                    engine.faults.note(evidence::of_attempt(engine, self.attempt, account, model, fault, &judged));
-                    charge = judged.charge;
-                }
                 let (usage, exact) = if facts.content_bytes > 0 || facts.usage.is_some() || may_have_run(fault) {
                     self.usage(facts, false)
                 } else {
                     (Usage::default(), true)
                 };
+                if let Some(lease) = lease {
+                    charge = self.judge(engine, lease, fault, Bearing::Full, &usage).charge;
+                }
                 (AttemptOutcome::Failed(fault.kind), usage, exact)
             }
             AttemptEnd::Interrupted => {
-                let refused = late.is_some();
-                if let (Some(lease), Some(fault)) = (lease, late) {
-                    let (account, model) = (lease.id().clone(), lease.route().model.clone());
-                    let judged = lease.judge(&fault, Bearing::DeclaredOnly);
-                    engine.faults.note(evidence::of_attempt(engine, self.attempt, account, model, &fault, &judged));
-                }
                 // What the upstream refused cost nothing; what it was at work on is estimated.
-                let (usage, exact) = if refused { (Usage::default(), true) } else { self.usage(facts, false) };
+                let (usage, exact) = if late.is_some() { (Usage::default(), true) } else { self.usage(facts, false) };
+                if let (Some(lease), Some(fault)) = (lease, late) {
+                    self.judge(engine, lease, &fault, Bearing::DeclaredOnly, &usage);
+                }
                 (AttemptOutcome::Interrupted, usage, exact)
             }
             AttemptEnd::Unsent => {
@@ -103,6 +97,14 @@ impl OpenAttempt {
         charge
     }
 
+    /// Judges the account, gives its slot back and keeps the proof.
+    fn judge(&self, engine: &Engine, lease: SlotLease, fault: &Fault, bearing: Bearing, usage: &Usage) -> Judged {
+        let (account, model) = (lease.id().clone(), lease.route().model.clone());
+        let judged = lease.judge(fault, bearing, Some(tokens(usage)));
+        engine.faults.note(evidence::of_attempt(engine, self.attempt, account, model, fault, &judged));
+        judged
+    }
+
     /// What the provider reported for a whole answer is exact; a part of an answer is estimated.
     fn usage(&self, facts: &Facts, whole: bool) -> (Usage, bool) {
         let guessed_output = facts.content_bytes.div_ceil(BYTES_PER_TOKEN);
@@ -112,6 +114,11 @@ impl OpenAttempt {
             None => (Usage { input: self.estimated_input, output: guessed_output, ..Usage::default() }, false),
         }
     }
+}
+
+/// What counts against an account's tokens per minute.
+fn tokens(usage: &Usage) -> u64 {
+    usage.input.saturating_add(usage.output)
 }
 
 /// The upstream may have worked on the request, and charge for it: it was not refused, by its kind or by an error's

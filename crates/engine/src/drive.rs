@@ -14,7 +14,7 @@ use crate::machine::{Downstream, Effect, Event, Machine, TurnEnd, TurnFacts};
 use crate::pipe::ReplyWriter;
 use crate::ports::{Answer, AttemptOpened, Call};
 use crate::route::Tier;
-use crate::upstream_error::{UpstreamError, error_read, scrub};
+use crate::upstream_error::{ErrorHead, UpstreamError, error_read, scrub};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::future::poll_fn;
@@ -69,6 +69,8 @@ pub(crate) struct Drive {
     charges: Vec<Charged>,
     /// What the upstream had answered when the client left.
     declared_late: Option<Fault>,
+    /// The head of an error reply that is being read.
+    error_head: ErrorHead,
     uncarriable: Option<ClientError>,
     dropped: Vec<String>,
     answered_by: Option<String>,
@@ -89,6 +91,7 @@ impl Drive {
             total: input.timeout.map_or(total, |timeout| timeout.min(total)),
             total_set_by_caller: input.timeout.is_some_and(|timeout| timeout < total),
             routes: input.routes.iter().filter(|route| route.tier != Tier::Larger).count(),
+            first_fallback: input.routes.iter().position(|route| route.tier == Tier::Fallback),
             larger: input.routes.iter().any(|route| route.tier == Tier::Larger),
             rules: engine.rules(),
         };
@@ -108,6 +111,7 @@ impl Drive {
             counted: Vec::new(),
             charges: Vec::new(),
             declared_late: None,
+            error_head: ErrorHead::default(),
             uncarriable: None,
             dropped: Vec::new(),
             answered_by: None,
@@ -223,7 +227,8 @@ impl Drive {
                 self.hear_out();
                 Event::ClientGone
             }
-            Happened::Slot(Ok(lease)) => self.slot(lease),
+            // The key may have been taken away while the turn waited; the slot goes back.
+            Happened::Slot(Ok(lease)) => self.key_gone().unwrap_or_else(|| self.slot(lease)),
             Happened::Slot(Err(unavailable)) => Event::NoSlot(unavailable),
             Happened::Entry(true) => Event::Recorded,
             Happened::Entry(false) => Event::NotRecorded,
@@ -281,13 +286,17 @@ impl Drive {
             }
             Err(mut fault) => {
                 let mut error = answering.take_error();
-                // A provider may quote the credential it was sent; it goes no further than here.
-                if let Some(secret) = self.lease.as_ref().and_then(SlotLease::secret) {
-                    scrub(&mut fault, error.as_mut(), secret.expose());
-                }
+                self.scrub(&mut fault, error.as_mut());
                 self.upstream_error = error;
                 Event::Fault(fault)
             }
+        }
+    }
+
+    /// A provider may quote the credential it was sent; it goes no further than here.
+    fn scrub(&self, fault: &mut Fault, error: Option<&mut UpstreamError>) {
+        if let Some(secret) = self.lease.as_ref().and_then(SlotLease::secret) {
+            scrub(fault, error, secret.expose());
         }
     }
 
@@ -346,6 +355,10 @@ impl Drive {
     }
 
     fn acquire(&mut self) {
+        if let Some(gone) = self.key_gone() {
+            self.events.push(gone);
+            return;
+        }
         let wanted = self.machine.wanted();
         let wanted = Wanted {
             routes: self.input.routes.clone(),
@@ -363,6 +376,15 @@ impl Drive {
         let deadline = Instant::now() + Duration::from_secs(24 * 3600);
         self.answering = None;
         self.waiting = Waiting::Slot(Box::pin(async move { admission.acquire(wanted, &caller, deadline).await }));
+    }
+
+    /// A caller whose key is no longer there gets no new attempt.
+    fn key_gone(&self) -> Option<Event> {
+        if self.input.permit.holds() {
+            return None;
+        }
+        let evidence = Evidence::text("the caller's key was revoked or removed while its turn waited");
+        Some(Event::Fault(Fault::new(FaultKind::Unauthenticated, Phase::Unsent, evidence)))
     }
 
     fn record(&mut self) {
@@ -424,9 +446,11 @@ impl Drive {
         lease.sent();
         self.dispatched_at = Some(Instant::now());
         self.upstream_error = None;
+        let head = ErrorHead::default();
+        self.error_head = head.clone();
         self.waiting = Waiting::Head(Box::pin(async move {
             let answer = port.send(call).await?;
-            if answer.status.is_success() { Ok(answer) } else { Ok(error_read(answer).await) }
+            if answer.status.is_success() { Ok(answer) } else { Ok(error_read(answer, &head).await) }
         }));
     }
 

@@ -55,7 +55,7 @@ fn of_fault(fault: &Fault, dialect: Dialect, upstreams: Option<(&str, Option<&st
     if error.retry_after.is_some() {
         error.retry_after = Some(fault.declared.longest().unwrap_or(default_wait(fault.kind)));
     }
-    error.no_retry = status >= 500 && status != 503 && status != 529;
+    error.no_retry = status >= 500;
     error
 }
 

@@ -3,7 +3,7 @@
 use crate::admission::Admission;
 use crate::drive::Drive;
 use crate::pipe::{ReplyReader, reply_pipe};
-use crate::ports::{FaultLog, Ledger, Random, WallClock};
+use crate::ports::{FaultLog, Ledger, Permit, Random, WallClock};
 use crate::route::{Route, Rules};
 use crate::tally::Tally;
 use futures_util::FutureExt;
@@ -19,7 +19,6 @@ use turnkeep_base::TurnId;
 use turnkeep_dialect::request::ClientRequest;
 
 /// A turn that has been authenticated, read and resolved.
-#[derive(Debug)]
 pub struct TurnInput {
     /// Its id.
     pub id: TurnId,
@@ -35,6 +34,8 @@ pub struct TurnInput {
     pub headers: HeaderMap,
     /// The client asked for the beta form of the Messages API (`?beta=true`).
     pub beta: bool,
+    /// The caller's key, as it is while the turn runs.
+    pub permit: Arc<dyn Permit>,
     /// A shorter whole time that the caller asked for.
     pub timeout: Option<Duration>,
     /// When the last byte of the request had come.

@@ -171,6 +171,8 @@ pub struct TurnFacts {
     pub total_set_by_caller: bool,
     /// How many routes there are, those to larger models left out; these come last.
     pub routes: usize,
+    /// The first of them that leads to another model, if there is one: a fallback.
+    pub first_fallback: Option<usize>,
     /// There are routes to models with a larger window.
     pub larger: bool,
     /// The numbers of retries and of an open stream.

@@ -162,6 +162,12 @@ pub trait FaultLog: Send + Sync {
     fn note(&self, record: FaultRecord);
 }
 
+/// Whether a caller may still have attempts. Asked before each of them, so it answers at once.
+pub trait Permit: Send + Sync {
+    /// The caller's key is still there.
+    fn holds(&self) -> bool;
+}
+
 /// Wall time, for what is written down. Running timers are the runtime's own monotonic clock.
 pub trait WallClock: Send + Sync {
     /// Unix milliseconds.

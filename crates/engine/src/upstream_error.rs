@@ -3,8 +3,10 @@
 
 use crate::ports::{Answer, AnswerBody};
 use bytes::Bytes;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
+use parking_lot::Mutex;
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use turnkeep_base::limit::MAX_ERROR_BODY;
@@ -23,8 +25,12 @@ pub(crate) struct UpstreamError {
     pub classified: Classified,
 }
 
+/// The head of an error reply whose body is still being read: what it declares holds even if nobody waits for the rest.
+pub(crate) type ErrorHead = Arc<Mutex<Option<(StatusCode, HeaderMap)>>>;
+
 /// Reads the body of an error reply, to its bound and for a short time: what has come says what it means.
-pub(crate) async fn error_read(mut answer: Answer) -> Answer {
+pub(crate) async fn error_read(mut answer: Answer, head: &ErrorHead) -> Answer {
+    *head.lock() = Some((answer.status, answer.headers.clone()));
     let mut whole = bytes::BytesMut::new();
     let reading = async {
         while let Some(Ok(chunk)) = poll_fn(|cx| answer.body.poll_chunk(cx)).await {
@@ -49,28 +55,58 @@ impl AnswerBody for ReadAlready {
     }
 }
 
-/// Takes a secret out of everything that an upstream's error says.
+/// Takes a secret out of everything that an upstream's error says, in whatever case it is quoted, and also where a text was
+/// cut in the middle of it.
 pub(crate) fn scrub(fault: &mut Fault, error: Option<&mut UpstreamError>, secret: &str) {
     if secret.is_empty() {
         return;
     }
-    let clean = |text: &mut String| {
-        if text.contains(secret) {
-            *text = text.replace(secret, "[secret]");
-        }
-    };
-    clean(&mut fault.evidence.detail);
-    fault.evidence.code.as_mut().map(clean);
+    let mut found = clean(&mut fault.evidence.detail, secret);
+    found |= fault.evidence.code.as_mut().is_some_and(|code| clean(code, secret));
     if let Some(error) = error {
-        clean(&mut error.classified.message);
-        clean(&mut error.classified.evidence.detail);
-        error.classified.evidence.code.as_mut().map(clean);
-        error.classified.param.as_mut().map(clean);
-        if error.body.windows(secret.len()).any(|part| part == secret.as_bytes()) {
-            // Not the upstream's own bytes, then, but its words without the secret.
+        found |= clean(&mut error.classified.message, secret);
+        found |= clean(&mut error.classified.evidence.detail, secret);
+        found |= error.classified.evidence.code.as_mut().is_some_and(|code| clean(code, secret));
+        found |= error.classified.param.as_mut().is_some_and(|param| clean(param, secret));
+        found |= error.body.windows(secret.len()).any(|part| part.eq_ignore_ascii_case(secret.as_bytes()));
+        if found {
+            // Not the upstream's own bytes, then, in which it may be escaped, but its words without the secret.
             error.body = Bytes::new();
         }
     }
+}
+
+/// What stands in a secret's place.
+const REPLACED: &str = "[secret]";
+/// So many of a secret's first bytes at the end of a text that was cut are taken for it.
+const TELLING: usize = 6;
+
+/// Takes a secret out of a text; true when it was there.
+fn clean(text: &mut String, secret: &str) -> bool {
+    let mut found = false;
+    let same = |part: &[u8]| part.eq_ignore_ascii_case(secret.as_bytes());
+    while let Some(at) = text.as_bytes().windows(secret.len()).position(same) {
+        if !text.is_char_boundary(at) || !text.is_char_boundary(at + secret.len()) {
+            // Case aside the bytes are the secret's; a text that splits its characters is no text to keep.
+            text.clear();
+            return true;
+        }
+        text.replace_range(at..at + secret.len(), REPLACED);
+        found = true;
+    }
+    let longest = (secret.len() - 1).min(text.len());
+    let cut = (TELLING..=longest).rev().find(|&length| {
+        let end = &text.as_bytes()[text.len() - length..];
+        end.eq_ignore_ascii_case(&secret.as_bytes()[..length])
+    });
+    if let Some(length) = cut
+        && text.is_char_boundary(text.len() - length)
+    {
+        text.truncate(text.len() - length);
+        text.push_str(REPLACED);
+        found = true;
+    }
+    found
 }
 
 #[cfg(test)]
@@ -92,5 +128,25 @@ mod tests {
         let everything = format!("{fault:?} {error:?}");
         assert!(!everything.contains("abc123"), "{everything}");
         assert!(error.body.is_empty());
+    }
+
+    #[test]
+    fn a_credential_is_found_in_another_case_escaped_in_the_body_and_cut_at_a_texts_end() {
+        let secret = "Ab3/XyZ99secretsecret";
+        let mut text = "the key ab3/xyz99SECRETSECRET is wrong".to_owned();
+        assert!(clean(&mut text, secret));
+        assert_eq!(text, "the key [secret] is wrong");
+        let mut cut = "a long text that ends in Ab3/XyZ99se".to_owned();
+        assert!(clean(&mut cut, secret));
+        assert_eq!(cut, "a long text that ends in [secret]");
+        let mut innocent = "nothing of the kind, Ab3".to_owned();
+        assert!(!clean(&mut innocent, secret) && innocent.ends_with("Ab3"));
+        let body = br#"{"error":{"message":"no key Ab3\/XyZ99secretsecret here","type":"invalid_request_error"}}"#;
+        let classified = classify::reply(Dialect::Chat, 400, body);
+        let mut fault = Fault::new(classified.kind, Phase::Answered, classified.evidence.clone());
+        let body = Bytes::from_static(body);
+        let mut error = UpstreamError { status: StatusCode::BAD_REQUEST, body, dialect: Dialect::Chat, classified };
+        scrub(&mut fault, Some(&mut error), secret);
+        assert!(error.body.is_empty() && !error.classified.message.contains("XyZ99"), "{error:?}");
     }
 }

@@ -66,12 +66,18 @@ impl Callers {
         self.keys.store(Arc::new(keys));
     }
 
-    /// Whose key this is. The look-up is by hash, so its time tells nothing of any secret.
-    pub fn find(&self, presented: &str, now_ms: u64) -> Option<Arc<Caller>> {
+    /// Whose key this is, and its hash for [`Callers::still`]. The look-up is by hash, so its time tells nothing of any
+    /// secret.
+    pub fn find(&self, presented: &str, now_ms: u64) -> Option<(Arc<Caller>, KeyDigest)> {
         let digest = (self.hash)(presented);
         let keys = self.keys.load();
         let known = keys.get(&digest)?;
-        known.until_ms.is_none_or(|until| now_ms < until).then(|| known.caller.clone())
+        known.until_ms.is_none_or(|until| now_ms < until).then(|| (known.caller.clone(), digest))
+    }
+
+    /// The key is still accepted.
+    pub fn still(&self, digest: &KeyDigest, now_ms: u64) -> bool {
+        self.keys.load().get(digest).is_some_and(|known| known.until_ms.is_none_or(|until| now_ms < until))
     }
 
     /// How many keys there are.

@@ -1,6 +1,6 @@
 //! The Prometheus text, encoded from the counters at each scrape.
 
-use crate::operator::{counters, shown_accounts};
+use crate::operator::counters;
 use crate::service::Gateway;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text::encode};
@@ -60,7 +60,7 @@ impl Scrape {
         let tokens = tally.tokens().into_iter().map(|(kind, count)| (vec![("kind", kind.to_owned())], count));
         let deliveries = [("delivered", tally.delivered.get()), ("undelivered", tally.undelivered.get())];
         let deliveries = deliveries.into_iter().map(|(result, count)| (vec![("result", result.to_owned())], count));
-        let snapshots = shown_accounts(gateway);
+        let snapshots = gateway.engine.admission.snapshots();
         let labelled = vec![
             family("turnkeep_turns", "Turns that have ended", turns.collect()),
             family("turnkeep_attempts", "Attempts that have ended, by fault", attempts.collect()),

@@ -47,18 +47,11 @@ pub fn metrics(gateway: &Gateway) -> Response<ReplyBody> {
     }
 }
 
-/// The accounts that are configured, and those whose last attempts still run.
-pub fn shown_accounts(gateway: &Gateway) -> Vec<Snapshot> {
-    let mut all = gateway.engine.admission.snapshots();
-    all.retain(|snapshot| snapshot.configured || snapshot.in_flight > 0);
-    all
-}
-
 /// Named counters, which `/metrics` carries too.
 pub fn counters(tally: &Tally, gateway: &Gateway) -> Vec<(&'static str, u64)> {
     let out =
         |snapshot: &Snapshot| matches!(snapshot.standing.status(), Status::Errored { .. } | Status::Suspended { .. });
-    let dead = shown_accounts(gateway).iter().filter(|snapshot| out(snapshot)).count() as u64;
+    let dead = gateway.engine.admission.snapshots().iter().filter(|snapshot| out(snapshot)).count() as u64;
     let config = gateway.health.config();
     let mut list = vec![
         ("failover_hops", tally.failover_hops.get()),
@@ -98,7 +91,7 @@ pub fn connect_metrics(gateway: &Gateway) -> Response<ReplyBody> {
     object.insert("affinity".into(), json!({"size": 0, "binds": 0, "hits": 0}));
     object.insert("continuity".into(), json!({"size": 0, "commits": 0}));
     object.insert("cache".into(), json!({"size": 0, "stores": 0, "hits": 0}));
-    let accounts: Vec<Value> = shown_accounts(gateway).iter().map(|s| account(gateway, s)).collect();
+    let accounts: Vec<Value> = gateway.engine.admission.snapshots().iter().map(|s| account(gateway, s)).collect();
     object.insert("accounts".into(), Value::Array(accounts));
     let upstreams = gateway.engine.admission.upstreams();
     object.insert("upstreams".into(), upstreams.iter().map(|snapshot| upstream(gateway, snapshot)).collect());

@@ -1,7 +1,7 @@
 //! One request: which place it asks for, who asks, and who answers. The order is the contract's: the caller is known
 //! before the body is read.
 
-use crate::callers::{Caller, Callers, Scope};
+use crate::callers::{Caller, Callers, KeyDigest, Scope};
 use crate::catalog::Catalog;
 use crate::client_body::ClientBody;
 use crate::dialects::{Place, error_dialect, methods, nothing_at, percent_decoded, place};
@@ -175,22 +175,28 @@ impl Gateway {
                 Err(error) => refuse(error),
             },
             Place::Models => match self.authenticate(&request, Scope::Chat) {
-                Ok(caller) => turns::models(&self, &caller, dialect),
+                Ok((caller, _)) => turns::models(&self, &caller, dialect),
                 Err(error) => refuse(error),
             },
             Place::Model(name) => match self.authenticate(&request, Scope::Chat) {
-                Ok(caller) => turns::model(&self, &caller, dialect, &percent_decoded(name)).unwrap_or_else(&refuse),
+                Ok((caller, _)) => {
+                    turns::model(&self, &caller, dialect, &percent_decoded(name)).unwrap_or_else(&refuse)
+                }
                 Err(error) => refuse(error),
             },
             Place::Turn(dialect, operation) => match self.authenticate(&request, Scope::Chat) {
-                Ok(caller) => turns::turn(&self, caller, dialect, operation, request).await,
+                Ok((caller, key)) => turns::turn(&self, caller, key, dialect, operation, request).await,
                 Err(error) => refuse(error),
             },
             Place::Unknown => refuse(ClientError::new(404, "not_found", "there is nothing here")),
         }
     }
 
-    fn authenticate(&self, request: &Request<ClientBody>, scope: Scope) -> Result<Arc<Caller>, ClientError> {
+    fn authenticate(
+        &self,
+        request: &Request<ClientBody>,
+        scope: Scope,
+    ) -> Result<(Arc<Caller>, KeyDigest), ClientError> {
         let refused = |message: &str| {
             self.engine.tally.fault_kind(FaultKind::Unauthenticated);
             ClientError::new(401, "unauthenticated", message)
@@ -198,11 +204,11 @@ impl Gateway {
         let Some(key) = headers::caller_key(request.headers()) else {
             return Err(refused("no key: send it as `Authorization: Bearer …` or `x-api-key: …`"));
         };
-        let Some(caller) = self.callers.find(key, self.engine.clock.unix_ms()) else {
+        let Some((caller, digest)) = self.callers.find(key, self.engine.clock.unix_ms()) else {
             return Err(refused("this key is not known to the gateway"));
         };
         if caller.may(scope) {
-            return Ok(caller);
+            return Ok((caller, digest));
         }
         let name = match scope {
             Scope::Chat => "chat",

@@ -1,6 +1,6 @@
 //! From a request to a turn: read, check, resolve, start; and the lists of models.
 
-use crate::callers::Caller;
+use crate::callers::{Caller, KeyDigest};
 use crate::client_body::ClientBody;
 use crate::read_body::{self, Unread};
 use crate::reply_body::ReplyBody;
@@ -15,18 +15,20 @@ use turnkeep_base::{ClientError, Dialect, FaultKind, TurnId};
 use turnkeep_dialect::request::{self, ClientRequest, Operation};
 use turnkeep_dialect::{chat, messages};
 use turnkeep_engine::TurnInput;
+use turnkeep_engine::ports::Permit;
 use turnkeep_engine::route::{Route, Tier};
 
 /// Answers a turn's request.
 pub async fn turn(
     gateway: &Arc<Gateway>,
     caller: Arc<Caller>,
+    key: KeyDigest,
     dialect: Dialect,
     operation: Operation,
     request: Request<ClientBody>,
 ) -> Response<ReplyBody> {
     let id = gateway.engine.turn_id();
-    match admit(gateway, &caller, dialect, operation, request, id).await {
+    match admit(gateway, &caller, key, dialect, operation, request, id).await {
         Ok(Admitted::Turn(input)) => run(gateway, *input, dialect, id).await,
         Ok(Admitted::Counted(response)) => response,
         Err(Unread::Refused(error)) => {
@@ -41,6 +43,18 @@ pub async fn turn(
     }
 }
 
+/// The caller's key, as the gateway knows it while the turn runs.
+struct StillKnown {
+    gateway: Arc<Gateway>,
+    key: KeyDigest,
+}
+
+impl Permit for StillKnown {
+    fn holds(&self) -> bool {
+        self.gateway.callers.still(&self.key, self.gateway.engine.clock.unix_ms())
+    }
+}
+
 enum Admitted {
     Turn(Box<TurnInput>),
     Counted(Response<ReplyBody>),
@@ -49,6 +63,7 @@ enum Admitted {
 async fn admit(
     gateway: &Arc<Gateway>,
     caller: &Arc<Caller>,
+    key: KeyDigest,
     dialect: Dialect,
     operation: Operation,
     request: Request<ClientBody>,
@@ -95,6 +110,7 @@ async fn admit(
     Ok(Admitted::Turn(Box::new(TurnInput {
         id,
         caller: caller.name.clone(),
+        permit: Arc::new(StillKnown { gateway: gateway.clone(), key }),
         model_label: label,
         routes,
         headers: headers::up(&head.headers),

@@ -1,6 +1,7 @@
 //! How the drive loop ends things: the attempt, the turn, the delivery, and all of them after a panic.
 
 use super::{Charged, DELIVERY_WAIT, Drive, Waiting};
+use crate::ending::client_error;
 use crate::evidence;
 use crate::machine::corroborate::Likeness;
 use crate::machine::{AttemptEnd, Downstream, Ending, Event, TurnEnd};
@@ -16,6 +17,11 @@ impl Drive {
         }
         if let Some(at) = self.dispatched_at.take() {
             self.upstream_time += at.elapsed();
+        }
+        if end == AttemptEnd::Completed
+            && let Some(answering) = &mut self.answering
+        {
+            answering.hear_end();
         }
         let facts = self.answering.as_ref().map(|answering| answering.facts().clone()).unwrap_or_default();
         if let Some(lease) = &self.lease {
@@ -56,25 +62,29 @@ impl Drive {
     pub(super) fn hear_out(&mut self) {
         let Waiting::Head(head) = &mut self.waiting else { return };
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-        let std::task::Poll::Ready(Ok(answer)) = head.as_mut().poll(&mut cx) else { return };
-        self.waiting = Waiting::Nothing;
-        if answer.status.is_success() {
-            return;
-        }
-        let Event::Answering = self.head(answer) else { return };
-        let Some(answering) = &mut self.answering else { return };
-        let fault = loop {
-            // An error's body has been read whole by then.
-            match answering.poll_chunk(&mut cx) {
-                std::task::Poll::Ready(Some(Ok(bytes))) => match answering.feed(bytes) {
-                    Ok(_) => {}
-                    Err(fault) => break Some(fault),
-                },
-                std::task::Poll::Ready(None) => break answering.finish().err(),
-                std::task::Poll::Ready(Some(Err(_))) | std::task::Poll::Pending => break None,
+        let late = match head.as_mut().poll(&mut cx) {
+            std::task::Poll::Ready(Ok(answer)) => {
+                self.waiting = Waiting::Nothing;
+                if answer.status.is_success() {
+                    return;
+                }
+                let Event::Answering = self.head(answer) else { return };
+                self.answering.as_mut().and_then(|answering| answering.whole_error(&mut cx))
             }
+            std::task::Poll::Ready(Err(_)) => {
+                self.waiting = Waiting::Nothing;
+                None
+            }
+            // The head alone says what it declares.
+            std::task::Poll::Pending => self.error_head.lock().take().map(|(status, headers)| {
+                let upstream = self.reply_options().upstream;
+                crate::answer::of_head(upstream, status, &headers, self.engine.clock.unix_ms())
+            }),
         };
-        self.declared_late = fault;
+        self.declared_late = late.map(|mut fault| {
+            self.scrub(&mut fault, None);
+            fault
+        });
     }
 
     pub(super) fn close_turn(&mut self, end: TurnEnd) {
@@ -88,7 +98,8 @@ impl Drive {
         }
         if let TurnEnd::Failed(Ending::Unavailable(unavailable)) = &end {
             let word = unavailable_word(*unavailable);
-            let detail = format!("{unavailable:?}");
+            let detail =
+                client_error(&Ending::Unavailable(*unavailable), self.input.request.dialect, self.now(), None).message;
             self.engine.faults.note(evidence::of_event(&self.engine, self.input.id, model.clone(), word, detail, ""));
         }
         let (replays, hops) = self.machine.replays_and_hops();

@@ -11,6 +11,9 @@ use turnkeep_dialect::reply;
 
 impl Drive {
     pub(super) fn commit(&mut self) {
+        if let Some(lease) = &self.lease {
+            lease.prove();
+        }
         let opened_early = self.head_out;
         self.open_head(None);
         if opened_early {

@@ -61,8 +61,13 @@ impl Likeness {
         if !covered || !matches!(status, 400 | 403 | 404 | 409 | 413 | 422) {
             return None;
         }
-        let words = fault.evidence.code.as_deref().unwrap_or(&fault.evidence.detail);
-        Some(Likeness { status, says: normal(words) })
+        let says = match &fault.evidence.code {
+            // A general type says no more than the status; the words do.
+            Some(code) if code.ends_with("_error") => format!("{code} {}", normal(&fault.evidence.detail)),
+            Some(code) => code.to_lowercase(),
+            None => normal(&fault.evidence.detail),
+        };
+        Some(Likeness { status, says })
     }
 }
 
@@ -115,6 +120,17 @@ mod tests {
         assert_eq!(turn.note(AccountKey(0), &first), None);
         assert_eq!(turn.note(AccountKey(0), &second), None);
         assert!(turn.note(AccountKey(1), &second).is_some());
+    }
+
+    #[test]
+    fn two_codes_that_differ_in_a_digit_are_two_refusals() {
+        let coded = |code: &str| {
+            Fault::new(FaultKind::Unclassified, Phase::Answered, Evidence::text("no").with_status(403).with_code(code))
+        };
+        let mut turn = Corroboration::default();
+        turn.note(AccountKey(0), &coded("20015"));
+        assert_eq!(turn.note(AccountKey(1), &coded("30001")), None);
+        assert!(turn.note(AccountKey(2), &coded("20015")).is_some());
     }
 
     #[test]

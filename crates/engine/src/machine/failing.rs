@@ -31,6 +31,10 @@ impl Machine {
             | Unavailable::QueueFull
             | Unavailable::DeadlinePassed => {}
         }
+        // The model's own routes have nobody left; a fallback may serve, the accounts that were tried too.
+        if self.fall_back() {
+            return self.acquire(out);
+        }
         // Nobody else is left: the same account on a new connection, once, if it was the network.
         let network = verdict(&last).origin == Origin::Network;
         if network
@@ -107,6 +111,11 @@ impl Machine {
                 && self.first_route.is_some_and(|first| self.route > first);
         let shown = self.last.take().filter(|_| hides).unwrap_or_else(|| fault.clone());
         self.last = Some(shown.clone());
+        // The model's own routes have failed: its fallbacks are what is left.
+        let failed = spent || (next == Next::ElsewhereOnce && !once_more);
+        if self.downstream != Downstream::Touched && failed && next != Next::Stop && self.fall_back() {
+            return self.acquire(out);
+        }
         if self.downstream == Downstream::Touched || spent || !once_more {
             return self.fail(Ending::Fault(shown), out);
         }
@@ -146,6 +155,21 @@ impl Machine {
             Next::ElsewhereFree => self.acquire(out),
             Next::Stop | Next::NeverStarted | Next::SameFullHistory => self.fail(Ending::Fault(shown), out),
         }
+    }
+
+    /// Goes on to the fallbacks, once, with one attempt kept for them. False when there are none, or the turn is there.
+    fn fall_back(&mut self) -> bool {
+        let Some(first) = self.facts.first_fallback else { return false };
+        if self.from_route >= first || self.larger || self.dispatches >= self.facts.rules.dispatches.max(1) {
+            return false;
+        }
+        self.from_route = first;
+        // Other models of the accounts that were tried may serve.
+        self.tried.clear();
+        self.once.clear();
+        self.only = None;
+        self.counted = self.counted.min(self.facts.rules.attempts.max(1) - 1);
+        true
     }
 
     fn back_off(&mut self, now: Moment) {

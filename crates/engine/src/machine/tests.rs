@@ -6,6 +6,7 @@ fn facts() -> TurnFacts {
         total: Duration::from_secs(600),
         total_set_by_caller: false,
         routes: 1,
+        first_fallback: None,
         larger: false,
         rules: Rules::default(),
     }
@@ -266,6 +267,30 @@ fn a_burst_of_the_gateways_address_ends_the_turn_with_its_own_words_and_a_spent_
     run.sit_out_the_backoff();
     let end = run.on(Event::NoSlot(Unavailable::RetriesSpent));
     assert_eq!(shown(&end).map(|fault| fault.kind), Some(FaultKind::ConnectRefused));
+}
+
+#[test]
+fn a_model_whose_own_accounts_have_failed_goes_on_to_its_fallback_with_one_attempt_kept_for_it() {
+    let facts = TurnFacts { routes: 2, first_fallback: Some(1), ..facts() };
+    let mut run = Run::new(facts);
+    run.attempt(0);
+    run.fault(FaultKind::UpstreamInternal, Phase::Answered);
+    run.sit_out_the_backoff();
+    run.attempt(1);
+    assert_eq!(run.fault(FaultKind::UpstreamInternal, Phase::Answered).last(), Some(&Effect::Acquire));
+    let wanted = run.machine.wanted();
+    assert_eq!((wanted.from_route, wanted.tried.is_empty()), (1, true));
+    run.attempt_on(0, 1);
+    assert!(ends_with_error(&run.fault(FaultKind::UpstreamUnavailable, Phase::Answered)), "its one attempt is spent");
+
+    let mut run = Run::new(facts);
+    run.attempt(0);
+    run.fault(FaultKind::ModelNotEntitled, Phase::Answered);
+    assert_eq!(run.on(Event::NoSlot(Unavailable::NoneEntitled)), [Effect::Acquire], "the same account, another model");
+    assert_eq!(run.machine.wanted().from_route, 1);
+    let mut run = Run::new(facts);
+    run.attempt(0);
+    assert!(ends_with_error(&run.fault(FaultKind::RequestInvalid, Phase::Answered)), "a refused request stops");
 }
 
 #[test]

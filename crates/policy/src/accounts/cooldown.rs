@@ -57,8 +57,10 @@ impl Cooldowns {
             return self.0.get(&scope).map_or(now, |cooldown| cooldown.until);
         }
         if matches!(scope, Scope::Model(_)) && !self.0.contains_key(&scope) && self.0.len() >= MODELS {
-            let soonest = self.0.iter().filter(|(scope, _)| matches!(scope, Scope::Model(_)));
-            if let Some(scope) = soonest.min_by_key(|(_, cooldown)| cooldown.until).map(|(scope, _)| scope.clone()) {
+            // What is remembered of models that a key may not use gives way first: callers can make names up.
+            let models = self.0.iter().filter(|(scope, _)| matches!(scope, Scope::Model(_)));
+            let first = models.min_by_key(|(_, cooldown)| (!cooldown.is_block(), cooldown.until));
+            if let Some(scope) = first.map(|(scope, _)| scope.clone()) {
                 self.0.remove(&scope);
             }
         }

@@ -7,7 +7,7 @@ use super::pool::Pool;
 use super::standing::Attempt;
 use crate::moment::Moment;
 use turnkeep_base::verdict::verdict;
-use turnkeep_base::{Fault, FaultKind, Origin};
+use turnkeep_base::{Fault, FaultKind, Health, Origin};
 
 impl Pool {
     /// The attempt ended with a fault: what the blame table says happens to its account and its upstream. At most once
@@ -52,24 +52,18 @@ impl Pool {
         });
         let (Some(upstream), Some(group)) = (self.upstreams.get_mut(taken.upstream), group) else { return false };
         if bearing == Bearing::Full {
-            match verdict(fault).origin {
-                Origin::Network | Origin::Upstream => {
+            let verdict = verdict(fault);
+            let answered = fault.evidence.status.is_some();
+            match (verdict.health, verdict.origin) {
+                (Health::Upstream, _) => {
                     upstream.breaker.fault(now, &self.tuning);
                     self.ever_ejected |= upstream.breaker.is_open();
                 }
                 // A reply that speaks of the account, the model or the request: the endpoint itself is there.
-                Origin::Account | Origin::Model | Origin::Request if fault.evidence.status.is_some() => {
+                (Health::Model, _) | (Health::None, Origin::Account | Origin::Request) if answered => {
                     upstream.breaker.success();
                 }
-                Origin::Account
-                | Origin::Model
-                | Origin::Request
-                | Origin::Caller
-                | Origin::Egress
-                | Origin::Conversation
-                | Origin::Gateway
-                | Origin::Client
-                | Origin::Unclassified => {}
+                (Health::Model | Health::None, _) => {}
             }
         }
         fault.kind == FaultKind::RateLimited
@@ -92,15 +86,36 @@ impl Pool {
             upstream.breaker.success();
             upstream.bursts.success(&taken.model);
         }
+        self.true_up(now, taken, tokens);
         let Some(account) = self.accounts.get_mut(taken.account.0 as usize) else { return false };
-        if let (Some(rate), Some(drawn), Some(tokens)) = (account.tokens.as_mut(), taken.tokens, tokens) {
-            taken.tokens = Some(rate.true_up(now, drawn, tokens));
-        }
         let attempt =
             Attempt { id: taken.id, model: &taken.model, current_secret: taken.generation >= account.spec.generation };
         let changed = account.standing.succeed(now, attempt);
         self.refile(now, taken.account);
         changed
+    }
+
+    /// The answer has begun: the provider has taken the credential. A try of an errored account has passed, however its
+    /// stream ends. True when that changes what outlives the process.
+    pub fn prove(&mut self, now: Moment, taken: &Taken) -> bool {
+        let now = self.upkeep(now);
+        if !taken.trial || taken.ended || !self.is_current(taken) {
+            return false;
+        }
+        let Some(account) = self.accounts.get_mut(taken.account.0 as usize) else { return false };
+        let attempt =
+            Attempt { id: taken.id, model: &taken.model, current_secret: taken.generation >= account.spec.generation };
+        let changed = account.standing.succeed(now, attempt);
+        self.refile(now, taken.account);
+        changed
+    }
+
+    /// The attempt cost so many tokens, if that is known: the account's own rate is put right, however it ended.
+    pub fn true_up(&mut self, now: Moment, taken: &mut Taken, tokens: Option<u64>) {
+        let Some(account) = self.accounts.get_mut(taken.account.0 as usize) else { return };
+        if let (Some(rate), Some(drawn), Some(tokens)) = (account.tokens.as_mut(), taken.tokens, tokens) {
+            taken.tokens = Some(rate.true_up(now, drawn, tokens));
+        }
     }
 
     /// Corroboration convicted the request: takes this one charge back, and the episode that it alone opened. False when

@@ -257,6 +257,10 @@ impl Why {
         let would = seen.yes || seen.busy || seen.rate.is_some();
         match closed {
             Some(until) if would => self.egress = sooner(self.egress, Some(until)),
+            // Those whose limits have closed the address cool, too; the address is still what is to be told.
+            Some(until) if seen.cooling.is_some() => {
+                self.egress = sooner(self.egress, seen.cooling.map(|at| at.max(until)));
+            }
             None if would && spent => self.spent = true,
             Some(_) | None => {
                 self.busy |= seen.busy || seen.rate.is_some();

@@ -5,7 +5,8 @@ use crate::moment::Moment;
 
 const MINUTE: u64 = 60_000_000_000;
 const MS: u64 = 1_000_000;
-/// The most that one attempt may draw, however large its estimate: ten minutes' worth.
+/// The most that one attempt may draw, however much it cost: ten minutes' worth. An estimate draws one at most, or a few
+/// requests that are refused would keep an account from everybody.
 const LARGEST: u64 = 10 * MINUTE;
 
 /// One limit. Times in nanoseconds, so that a limit of millions a minute is exact enough.
@@ -41,9 +42,13 @@ impl Rate {
         Moment(self.full_at.div_ceil(MS))
     }
 
-    /// Draws, whether it is available or not.
+    /// Draws what is estimated, whether it is available or not.
     pub(super) fn draw(&mut self, now: Moment, cost: u64) -> Drawn {
-        let drawn = self.interval.saturating_mul(cost).min(LARGEST);
+        self.draw_within(now, cost, MINUTE)
+    }
+
+    fn draw_within(&mut self, now: Moment, cost: u64, most: u64) -> Drawn {
+        let drawn = self.interval.saturating_mul(cost).min(most);
         self.full_at = self.full_at.max(now.0.saturating_mul(MS)).saturating_add(drawn);
         Drawn(drawn)
     }
@@ -56,7 +61,7 @@ impl Rate {
     /// The true cost is known.
     pub(super) fn true_up(&mut self, now: Moment, drawn: Drawn, cost: u64) -> Drawn {
         self.give_back(drawn);
-        self.draw(now, cost)
+        self.draw_within(now, cost, LARGEST)
     }
 }
 
@@ -110,7 +115,11 @@ mod tests {
         let mut rate = Rate::new(10);
         rate.draw(Moment(0), 1);
         assert_eq!(rate.available_at(u64::MAX), Moment(6_000));
-        rate.draw(Moment(6_000), u64::MAX);
+        let drawn = rate.draw(Moment(6_000), u64::MAX);
+        assert_eq!(rate.full_at(), Moment(66_000), "an estimate takes a minute's worth at most");
+        let drawn = rate.true_up(Moment(6_000), drawn, u64::MAX);
         assert_eq!(rate.full_at(), Moment(606_000));
+        rate.true_up(Moment(6_000), drawn, 0);
+        assert_eq!(rate.full_at(), Moment(6_000), "what was refused costs nothing");
     }
 }

@@ -73,10 +73,10 @@ impl Pool {
         })
     }
 
-    /// All configured accounts as the operator sees them.
+    /// All configured accounts as the operator sees them, and those whose last attempts still run.
     pub fn snapshots(&self) -> Vec<Snapshot> {
         let all = (0..self.accounts.len()).filter_map(|at| self.snapshot(AccountKey(at as u32)));
-        all.filter(|snapshot| snapshot.configured).collect()
+        all.filter(|snapshot| snapshot.configured || snapshot.in_flight > 0).collect()
     }
 
     /// All configured upstreams as the operator sees them.

@@ -16,7 +16,7 @@ use crate::tuning::Tuning;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use turnkeep_base::verdict::verdict;
-use turnkeep_base::{Effect, Fault, FaultKind, Shells};
+use turnkeep_base::{Effect, Fault, Shells};
 
 /// Whether an account serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -405,15 +405,6 @@ impl Standing {
                 self.opening = other;
                 self.budget.take_back(charge)
             }
-        }
-    }
-
-    /// Whether a fault of this kind is one that the status itself answers for.
-    pub fn is_out(&self) -> Option<FaultKind> {
-        match self.status {
-            Status::Active | Status::Disabled => None,
-            Status::Errored { .. } => Some(FaultKind::CredentialRejected),
-            Status::Suspended { .. } => Some(FaultKind::AccountSuspended),
         }
     }
 }

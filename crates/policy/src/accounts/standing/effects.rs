@@ -68,7 +68,6 @@ impl Standing {
                 let in_a_row = self.overloaded(model);
                 let growing = tuning.overload_cooldown.saturating_mul(1 << in_a_row.min(16));
                 cool(this_model(), stated.unwrap_or(growing.min(tuning.longest_overload)));
-                sample = true;
             }
             Effect::HealthSample => sample = true,
         }

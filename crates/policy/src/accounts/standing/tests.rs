@@ -1,6 +1,6 @@
 use super::*;
 use crate::accounts::cooldown::Scope;
-use turnkeep_base::{Declared, Evidence, LimitScope, Phase, Window};
+use turnkeep_base::{Declared, Evidence, FaultKind, LimitScope, Phase, Window};
 
 const EPISODE: Duration = Duration::from_secs(15 * 60);
 
