@@ -1,7 +1,8 @@
 //! The running configuration, and how another one is taken up: everything that can fail first, then all of it at once.
 //!
-//! One task owns this ([`super::reload`]), so there is no lock and no half-taken configuration. Turns that run keep the
-//! routes, clocks and numbers they began with; standings, cooldowns and slots live in admission and survive.
+//! One task owns this ([`super::reload`]), so there is no lock and no half-taken configuration. An attempt that runs goes on
+//! as it began; a new one, of a running turn too, gets today's driver, credential and accounts. Standings, cooldowns and
+//! slots live in admission and survive.
 
 use super::health::Notices;
 use super::upstreams::{self, Upstreams};
@@ -9,13 +10,14 @@ use super::{accounts, keys, loopback_only, standing};
 use crate::commands::Failure;
 use crate::config::{Config, KeyRule, needs_restart, startup_rule};
 use crate::secrets::Keeper;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use turnkeep_base::AccountId;
 use turnkeep_engine::admission::{Admission, Setup};
 use turnkeep_engine::ports::WallClock;
 use turnkeep_engine::route::Rules;
 use turnkeep_http::Gateway;
+use turnkeep_http::callers::{KeyDigest, Known};
 use turnkeep_store::{Store, SystemClock};
 
 /// What a configuration is applied to.
@@ -31,7 +33,22 @@ pub(super) struct Parts {
 pub(super) struct Live {
     pub(super) parts: Parts,
     pub(super) config: Config,
+    /// As it was at the start: what needs a restart is measured from it.
+    started: Config,
     upstreams: Upstreams,
+    /// The configuration's own keys, as they were when it was taken up.
+    keys: BTreeMap<KeyDigest, Known>,
+}
+
+/// What is taken up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    /// The first configuration.
+    Start,
+    /// Another one.
+    File,
+    /// Changes in the store, under the configuration that runs: what its files held then still holds.
+    Store,
 }
 
 /// A turn's share of the configured numbers.
@@ -42,25 +59,27 @@ pub(super) fn rules(config: &Config) -> Rules {
 impl Live {
     /// Takes the first configuration up.
     pub(super) async fn begin(parts: Parts, config: Config) -> Result<Live, Failure> {
-        let mut live = Live { parts, config: config.clone(), upstreams: Upstreams::new() };
-        live.apply(config).await?;
+        let (started, upstreams) = (config.clone(), Upstreams::new());
+        let mut live = Live { parts, config: config.clone(), started, upstreams, keys: BTreeMap::new() };
+        live.apply(config, From::Start).await?;
+        standing::take_up_switches(&live.parts.admission, live.parts.store.as_ref()).await?;
         live.parts.notices.change(|state| state.loaded_ms = SystemClock.unix_ms());
         Ok(live)
     }
 
     /// Takes another configuration up, or nothing of it. Gives the keys that only a restart takes up.
     pub(super) async fn take_up(&mut self, config: Config) -> Result<Vec<String>, Failure> {
-        let later: Vec<String> = needs_restart(&self.config, &config).into_iter().map(str::to_owned).collect();
-        self.apply(config).await?;
+        let later: Vec<String> = needs_restart(&self.started, &config).into_iter().map(str::to_owned).collect();
+        self.apply(config, From::File).await?;
         Ok(later)
     }
 
     /// Takes up what the command line has changed in the store: accounts and keys.
     pub(super) async fn store_changed(&mut self) -> Result<(), Failure> {
-        self.apply(self.config.clone()).await
+        self.apply(self.config.clone(), From::Store).await
     }
 
-    async fn apply(&mut self, config: Config) -> Result<(), Failure> {
+    async fn apply(&mut self, config: Config, from: From) -> Result<(), Failure> {
         let Parts { gateway, admission, store, keeper, .. } = &self.parts;
         let known: BTreeSet<AccountId> = admission.snapshots().into_iter().map(|snapshot| snapshot.id).collect();
         let (specs, sources) = accounts::gather(&config, store.as_ref()).await?;
@@ -69,13 +88,26 @@ impl Live {
             let its = specs.iter().filter(|account| &*account.id.upstream == upstream);
             its.map(|account| account.max_in_flight).max().unwrap_or(1)
         };
-        let upstreams = upstreams::build(&config, &self.upstreams, slots, loopback_only())?;
+        let upstreams = match upstreams::build(&config, &self.upstreams, slots, loopback_only()) {
+            Ok(built) => built,
+            // A file that has gone since keeps nobody from being revoked.
+            Err(_) if from == From::Store => self.upstreams.clone(),
+            Err(failure) => return Err(failure),
+        };
         let snapshot = store.keys_snapshot().await.map_err(Failure::operation)?;
+        let own_keys = match from {
+            From::Start | From::File => keys::of_config(&config, &snapshot.pepper)?,
+            From::Store => self.keys.clone(),
+        };
         let mut callers = keys::of_store(&snapshot);
-        callers.extend(keys::of_config(&config, &snapshot.pepper)?);
+        callers.extend(own_keys.clone());
+        if from == From::File {
+            self.refuse_empty(&config, callers.is_empty())?;
+        }
         if startup_rule(&config, !callers.is_empty()) == KeyRule::RefusePublic {
             return Err(Failure::Usage("no caller key would be left, and others than this machine can call".into()));
         }
+        let configured: BTreeSet<AccountId> = specs.iter().map(|account| account.id.clone()).collect();
         let new: Vec<AccountId> =
             specs.iter().map(|account| account.id.clone()).filter(|id| !known.contains(id)).collect();
         let standings = standing::load(store.as_ref(), &new).await?;
@@ -85,17 +117,46 @@ impl Live {
         let setup = Setup {
             tuning: config.tuning.clone(),
             upstreams: upstreams::specs(&upstreams),
+            entries: upstreams.values().map(|built| built.entry.clone()).collect(),
             accounts: specs.into_iter().zip(secrets).collect(),
             routes: upstreams::pairs(&config),
+            saved: standing::restored(standings, SystemClock.unix_ms()),
         };
+        let left: Vec<AccountId> = known.into_iter().filter(|id| !configured.contains(id)).collect();
+        gateway.callers().replace(callers);
         admission.reconfigure(setup);
-        standing::restore(admission, standings, SystemClock.unix_ms());
+        // What runs on the connections of an account that is gone may finish; those that wait close.
+        for id in left {
+            if let Some(built) = upstreams.get(&*id.upstream) {
+                built.endpoint.forget_account(&id);
+            }
+        }
         gateway.engine().set_rules(rules(&config));
         let max_body = usize::try_from(config.server.max_body).unwrap_or(usize::MAX);
         gateway.take_up(upstreams::catalog(&config, &upstreams), max_body);
-        gateway.callers().replace(callers);
         self.upstreams = upstreams;
+        self.keys = own_keys;
         self.config = config;
+        Ok(())
+    }
+
+    /// A file that was emptied, or is half written, looks like a configuration that wants nothing any more. One that
+    /// would leave a serving gateway without an upstream or a key is a mistake; stopping the gateway is the way to mean it.
+    fn refuse_empty(&self, config: &Config, no_key: bool) -> Result<(), Failure> {
+        if config.upstreams.is_empty() && !self.config.upstreams.is_empty() {
+            return Err(Failure::Usage("the file names no upstream any more; is it half written?".into()));
+        }
+        if no_key && self.parts.gateway.callers().len() > 0 {
+            return Err(Failure::Usage("no caller key would be left; is the file half written?".into()));
+        }
+        let gone = self.config.upstreams.iter().filter(|old| config.upstream(&old.name).is_none());
+        for upstream in gone {
+            tracing::warn!(upstream = upstream.name, "an upstream is no longer in the configuration");
+        }
+        let kept = |key: &crate::config::CallerKey| config.keys.iter().any(|other| other.name == key.name);
+        for key in self.config.keys.iter().filter(|key| !kept(key)) {
+            tracing::warn!(key = key.name, "a caller's key is no longer in the configuration");
+        }
         Ok(())
     }
 }

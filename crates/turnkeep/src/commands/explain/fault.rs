@@ -18,10 +18,10 @@ pub(super) fn write(fault: &FaultRecord, with_account: bool, out: &mut impl Writ
     if with_account && let Some(account) = &fault.account {
         write!(out, "  on {account}")?;
     }
-    writeln!(out, "  model {}", fault.model)?;
+    writeln!(out, "  model {}", one_line(&fault.model))?;
     let mut proof = Vec::new();
     proof.extend(fault.status.map(|status| format!("status {status}")));
-    proof.extend(fault.code.as_ref().map(|code| format!("code {code}")));
+    proof.extend(fault.code.as_ref().map(|code| format!("code {}", one_line(code))));
     proof.extend(fault.offset.map(|offset| format!("at byte {offset}")));
     proof.extend(fault.clock.as_ref().map(|clock| format!("clock {clock}")));
     proof.extend(fault.wait_ms.map(|wait| format!("declared wait {} ms", wait)));
@@ -37,9 +37,13 @@ pub(super) fn write(fault: &FaultRecord, with_account: bool, out: &mut impl Writ
     }
 }
 
-/// What a provider wrote does not steer the terminal.
+/// What a provider wrote does not steer the terminal, nor turn the text's direction.
 fn one_line(text: &str) -> String {
-    text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect()
+    let steers = |char: char| {
+        char.is_control()
+            || matches!(char, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    text.chars().map(|char| if steers(char) { ' ' } else { char }).collect()
 }
 
 /// All of it.
