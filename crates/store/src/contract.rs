@@ -4,7 +4,7 @@ use crate::account::{AccountRecord, NewAccount, OpenedSecret, SecretInput};
 use crate::error::RecordError;
 use crate::key::{KeyRecord, KeySnapshot, NewKey};
 use crate::prune::{Keep, Pruned};
-use crate::record::{AuditEntry, LedgerEntry, StandingRecord, UsageBy, UsageRow};
+use crate::record::{AuditEntry, LedgerEntry, StandingRecord, Switch, UsageBy, UsageRow};
 use futures_util::future::BoxFuture;
 use std::time::Duration;
 use turnkeep_base::{AccountId, Secret, TurnId};
@@ -86,6 +86,15 @@ pub trait Store: Ledger + FaultLog {
     /// Every standing written, by account; cooldowns by scope and model.
     fn load_standing(&self) -> BoxFuture<'_, Result<Vec<StandingRecord>, StoreError>>;
 
+    /// Writes down that the operator takes an account in or out, over what was switched before, and writes that to the
+    /// audit log in the same commit, as done by `actor`. The account need not be one of the store. Standings are the
+    /// gateway's alone: it reads this with [`Store::open_switches`].
+    fn switch_account(&self, id: AccountId, enabled: bool, actor: String) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// The switches that nobody has taken, by account. Cheap; for polling.
+    fn open_switches(&self) -> BoxFuture<'_, Result<Vec<Switch>, StoreError>>;
+    /// Marks the account's switch of `at_ms` as taken up. Changes nothing if that is no longer its last one.
+    fn take_switch(&self, id: AccountId, at_ms: u64) -> BoxFuture<'_, Result<(), StoreError>>;
+
     /// Writes a line of the audit log.
     fn audit(&self, entry: AuditEntry) -> BoxFuture<'_, Result<(), StoreError>>;
     /// The newest lines, newest first, at most `limit`.
@@ -100,6 +109,12 @@ pub trait Store: Ledger + FaultLog {
 pub(crate) fn removal(id: &AccountId, actor: String, at_ms: u64) -> AuditEntry {
     let subject = format!("account {id}");
     AuditEntry { at_ms, actor, action: "remove".into(), subject, detail: String::new() }
+}
+
+/// What the audit log says of an account's switch.
+pub(crate) fn switched(id: &AccountId, enabled: bool, actor: String, at_ms: u64) -> AuditEntry {
+    let action = if enabled { "enable" } else { "disable" };
+    AuditEntry { at_ms, actor, action: action.into(), subject: format!("account {id}"), detail: String::new() }
 }
 
 /// Refuses a name that the store keeps for itself.

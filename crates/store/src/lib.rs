@@ -32,6 +32,7 @@ mod seal;
 mod sqlite;
 mod sqlite_ports;
 mod standing_sql;
+mod switch_sql;
 mod url;
 mod writer;
 #[cfg(test)]
@@ -45,8 +46,8 @@ pub use key::{Budget, KeyHash, KeyLimits, KeyRecord, KeySnapshot, NewKey, Pepper
 pub use memory::MemoryStore;
 pub use prune::{Keep, Pruned};
 pub use record::{
-    AuditEntry, CooldownRecord, CooldownScope, LedgerClose, LedgerEntry, StandingRecord, StandingStatus, UsageBy,
-    UsageRow,
+    AuditEntry, CooldownRecord, CooldownScope, LedgerClose, LedgerEntry, StandingRecord, StandingStatus, Switch,
+    UsageBy, UsageRow,
 };
 pub use seal::{MasterKey, MasterKeyError};
 pub use sqlite::{Role, SqliteStore, StoreOptions};

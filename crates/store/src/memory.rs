@@ -2,12 +2,12 @@
 //! short of surviving the process, and is bounded: the oldest closed ledger entries, faults and audit lines go.
 
 use crate::account::{self, AccountRecord, NewAccount, OpenedSecret, SecretInput, StoredSecret};
-use crate::contract::{Store, own_name, removal};
+use crate::contract::{Store, own_name, removal, switched};
 use crate::error::RecordError;
 use crate::key::{self, KeyRecord, KeySnapshot, NewKey, Pepper, random_bytes};
 use crate::memory_faults::MemoryFaults;
 use crate::prune::{Keep, Pruned};
-use crate::record::{AuditEntry, CooldownRecord, LedgerClose, LedgerEntry, StandingRecord, UsageBy, UsageRow};
+use crate::record::{AuditEntry, CooldownRecord, LedgerClose, LedgerEntry, StandingRecord, Switch, UsageBy, UsageRow};
 use crate::seal::{MasterKey, SealKey};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
@@ -38,6 +38,8 @@ struct State {
     keys: BTreeMap<String, KeyRecord>,
     accounts: BTreeMap<AccountId, (AccountRecord, StoredSecret)>,
     standing: BTreeMap<AccountId, StandingRecord>,
+    /// The last one of each account, and whether it was taken.
+    switches: BTreeMap<AccountId, (Switch, bool)>,
     audit: VecDeque<AuditEntry>,
     meta: BTreeMap<String, Vec<u8>>,
     revision: u64,
@@ -327,6 +329,33 @@ impl Store for MemoryStore {
 
     fn load_standing(&self) -> BoxFuture<'_, Result<Vec<StandingRecord>, StoreError>> {
         self.with(move |state| Ok(state.standing.values().cloned().collect()))
+    }
+
+    fn switch_account(&self, id: AccountId, enabled: bool, actor: String) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.with(move |state| {
+            let line = switched(&id, enabled, actor, self.clock.unix_ms());
+            let after = state.switches.get(&id).map_or(0, |(before, _)| before.at_ms + 1);
+            let switch = Switch { account: id.clone(), enabled, at_ms: line.at_ms.max(after) };
+            state.switches.insert(id, (switch, false));
+            state.audit(line);
+            Ok(())
+        })
+    }
+
+    fn open_switches(&self) -> BoxFuture<'_, Result<Vec<Switch>, StoreError>> {
+        self.with(move |state| {
+            let open = state.switches.values().filter(|(_, taken)| !taken);
+            Ok(open.map(|(switch, _)| switch.clone()).collect())
+        })
+    }
+
+    fn take_switch(&self, id: AccountId, at_ms: u64) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.with(move |state| {
+            if let Some((switch, taken)) = state.switches.get_mut(&id) {
+                *taken |= switch.at_ms == at_ms;
+            }
+            Ok(())
+        })
     }
 
     fn audit(&self, entry: AuditEntry) -> BoxFuture<'_, Result<(), StoreError>> {

@@ -8,8 +8,11 @@ use std::path::Path;
 use turnkeep_engine::ports::StoreError;
 
 /// In order; the number is the place, from 1.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../../../migrations/0001_store.sql"), include_str!("../../../migrations/0002_faults.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../../migrations/0001_store.sql"),
+    include_str!("../../../migrations/0002_faults.sql"),
+    include_str!("../../../migrations/0003_switches.sql"),
+];
 
 /// Marks a SQLite file as ours: the letters "TKP1".
 const APPLICATION_ID: i64 = 0x544b_5031;

@@ -162,6 +162,18 @@ pub struct CooldownRecord {
     pub length_ms: u64,
 }
 
+/// What the operator has switched and no gateway has taken up yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// The account.
+    pub account: AccountId,
+    /// In, or out.
+    pub enabled: bool,
+    /// When, Unix milliseconds; later than every earlier switch of the account, whatever the clock says, and so the
+    /// name of this one.
+    pub at_ms: u64,
+}
+
 /// Who changed what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {

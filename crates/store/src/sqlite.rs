@@ -2,16 +2,16 @@
 
 use crate::account::{self, AccountRecord, NewAccount, OpenedSecret, SecretInput};
 use crate::checkpoint::Checkpointer;
-use crate::contract::{Store, own_name, removal};
+use crate::contract::{Store, own_name, removal, switched};
 use crate::error::{OpenError, RecordError, plain};
 use crate::fault_queue::FaultQueue;
 use crate::key::{self, KeyRecord, KeySnapshot, NewKey, Pepper};
 use crate::migrate::{self, Own, store};
 use crate::prune::{self, Keep, Pruned};
-use crate::record::{AuditEntry, LedgerEntry, StandingRecord, UsageBy, UsageRow};
+use crate::record::{AuditEntry, LedgerEntry, StandingRecord, Switch, UsageBy, UsageRow};
 use crate::seal::{MasterKey, SealKey};
 use crate::writer::{Command, QUEUE, Task, Writer};
-use crate::{account_sql, fault_sql, file, key_sql, ledger_sql, standing_sql};
+use crate::{account_sql, fault_sql, file, key_sql, ledger_sql, standing_sql, switch_sql};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags};
@@ -352,6 +352,25 @@ impl Store for SqliteStore {
     fn load_standing(&self) -> BoxFuture<'_, Result<Vec<StandingRecord>, StoreError>> {
         let rows = self.read(standing_sql::load);
         Box::pin(async move { Ok(rows.await?) })
+    }
+
+    fn switch_account(&self, id: AccountId, enabled: bool, actor: String) -> BoxFuture<'_, Result<(), StoreError>> {
+        let line = switched(&id, enabled, actor, self.clock.unix_ms());
+        let written = self.write(move |conn| {
+            switch_sql::put(conn, &id, enabled, line.at_ms)?;
+            standing_sql::audit(conn, &line)
+        });
+        Box::pin(async move { Ok(written.await?) })
+    }
+
+    fn open_switches(&self) -> BoxFuture<'_, Result<Vec<Switch>, StoreError>> {
+        let switches = self.read(switch_sql::open);
+        Box::pin(async move { Ok(switches.await?) })
+    }
+
+    fn take_switch(&self, id: AccountId, at_ms: u64) -> BoxFuture<'_, Result<(), StoreError>> {
+        let taken = self.write(move |conn| switch_sql::take(conn, &id, at_ms));
+        Box::pin(async move { Ok(taken.await?) })
     }
 
     fn audit(&self, entry: AuditEntry) -> BoxFuture<'_, Result<(), StoreError>> {

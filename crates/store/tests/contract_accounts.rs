@@ -6,9 +6,10 @@ mod support;
 
 use std::sync::Arc;
 use support::{account, literal};
+use turnkeep_base::AccountId;
 use turnkeep_store::{
     CooldownRecord, CooldownScope, NewAccount, NewKey, OpenedSecret, RecordError, SecretInput, SecretKind, SecretRef,
-    StandingRecord, StandingStatus, Store,
+    StandingRecord, StandingStatus, Store, Switch,
 };
 
 on_every_store! {
@@ -130,6 +131,37 @@ on_every_store! {
             .collect();
         store.save_standing(cleared.clone()).await.unwrap();
         assert_eq!(store.load_standing().await.unwrap(), cleared);
+    }
+
+    async fn a_switch_is_open_until_it_is_taken_and_the_audit_log_says_who_made_it(store) {
+        let (a, b) = (account("openai", "a"), account("openai", "b"));
+        assert_eq!(store.open_switches().await.unwrap(), []);
+        store.switch_account(b.clone(), true, "cli".into()).await.unwrap();
+        store.switch_account(a.clone(), false, "cli".into()).await.unwrap();
+        let switch = |id: &AccountId, enabled| Switch { account: id.clone(), enabled, at_ms: support::NOW };
+        assert_eq!(store.open_switches().await.unwrap(), [switch(&a, false), switch(&b, true)]);
+        store.take_switch(a, support::NOW).await.unwrap();
+        assert_eq!(store.open_switches().await.unwrap(), [switch(&b, true)]);
+        store.take_switch(account("openai", "nobody"), support::NOW).await.unwrap();
+        assert_eq!(store.open_switches().await.unwrap(), [switch(&b, true)]);
+        let log = store.audit_entries(9).await.unwrap();
+        let said: Vec<_> = log.iter().map(|line| (line.actor.as_str(), line.action.as_str(), line.subject.as_str())).collect();
+        assert_eq!(said, [("cli", "disable", "account openai/a"), ("cli", "enable", "account openai/b")]);
+        assert_eq!(store.load_standing().await.unwrap(), [], "standings are the gateway's");
+    }
+
+    async fn what_is_switched_again_within_the_same_millisecond_is_not_taken_with_what_was_before_it(store) {
+        let a = account("openai", "a");
+        store.switch_account(a.clone(), false, "cli".into()).await.unwrap();
+        let [first] = &store.open_switches().await.unwrap()[..] else { panic!("one") };
+        store.switch_account(a.clone(), true, "cli".into()).await.unwrap();
+        store.take_switch(a.clone(), first.at_ms).await.unwrap();
+        let [second] = &store.open_switches().await.unwrap()[..] else { panic!("the second is open") };
+        assert!(second.enabled && second.at_ms > first.at_ms, "{first:?} {second:?}");
+        store.take_switch(a.clone(), second.at_ms).await.unwrap();
+        assert_eq!(store.open_switches().await.unwrap(), []);
+        store.switch_account(a, true, "cli".into()).await.unwrap();
+        assert_eq!(store.open_switches().await.unwrap().len(), 1, "switched the same way again, it is open again");
     }
 
     async fn saved_standing_is_loaded_and_saving_replaces_an_account_whole(store) {

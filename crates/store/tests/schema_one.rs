@@ -61,6 +61,9 @@ async fn a_database_of_the_first_schema_opens_keeps_what_it_had_and_takes_what_i
     store.note(fault(1, turn_at(1, 0), Some(account("openai", "a"))));
     store.flush().await.unwrap();
     assert_eq!(store.faults_of_account(&account("openai", "a"), 9).await.unwrap().len(), 1);
+    assert_eq!(store.open_switches().await.unwrap(), []);
+    store.switch_account(account("openai", "a"), true, "cli".into()).await.unwrap();
+    assert_eq!(store.open_switches().await.unwrap().len(), 1);
     let keep = Keep { turns_ms: 0, evidence_ms: 0, ledger_ms: 0, now_ms: 3 };
     assert_eq!(store.prune(keep).await.unwrap().ledger, 2);
     store.shutdown().await.unwrap();
@@ -68,5 +71,5 @@ async fn a_database_of_the_first_schema_opens_keeps_what_it_had_and_takes_what_i
     let outside = rusqlite::Connection::open(path(folder.path())).unwrap();
     let version: i64 = outside.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     let verdict: String = outside.pragma_query_value(None, "integrity_check", |row| row.get(0)).unwrap();
-    assert_eq!((version, verdict.as_str()), (2, "ok"));
+    assert_eq!((version, verdict.as_str()), (3, "ok"));
 }
