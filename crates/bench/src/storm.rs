@@ -3,7 +3,7 @@
 //! lasts longer than a load.
 
 use crate::answers::Dialect;
-use crate::load;
+use crate::load::{self, Outcome};
 use crate::peer::{KEY, free_port};
 use crate::process::{Launch, Pinned};
 use crate::refusal::{self, Refusal};
@@ -55,6 +55,9 @@ impl Case {
 pub struct Figures {
     /// CPU of a successful turn, microseconds.
     pub success_us: f64,
+    /// The same at the storm's own rate, where the storm leaves the core mostly idle: few turns share what a wake-up or a
+    /// transaction of the store costs, and the process' idle time is charged to them.
+    pub alike_us: Option<f64>,
     /// CPU of a refused turn, microseconds.
     pub storm_us: f64,
     /// Attempts that the upstream refused, per turn.
@@ -63,49 +66,81 @@ pub struct Figures {
     pub rate: f64,
 }
 
+impl Figures {
+    /// A refused turn's CPU to that of a successful one under like load.
+    pub fn ratio(&self) -> f64 {
+        self.storm_us / self.alike_us.unwrap_or(self.success_us)
+    }
+}
+
+/// A storm that takes less of its core than this is compared at its own rate.
+const MOSTLY_IDLE: f64 = 0.25;
+
 /// One round of `case`.
 pub async fn round(setting: &Setting, case: Case) -> Result<Figures> {
-    let folder = tempfile::tempdir_in(&setting.scratch)?;
-    let addr = free_port()?;
-    let config = folder.path().join("turnkeep.toml");
-    std::fs::write(&config, configuration(folder.path(), addr, setting.stub, case.accounts))?;
-    let launch = Launch {
-        argv: vec![setting.gateway.clone().into(), "serve".into(), "--config".into(), config.into()],
-        env: vec![
-            ("BENCH_KEY".to_owned(), KEY.to_owned()),
-            ("BENCH_UPSTREAM_KEY".to_owned(), "upstream-key-0123456789abcdefghijklm".to_owned()),
-            ("BENCH_MASTER_KEY".to_owned(), "5a".repeat(32)),
-        ],
-        log: folder.path().join("output.log"),
-    };
-    let mut process = Pinned::start(&launch, setting.core)?;
-    process.ready(addr).await?;
-
+    let gateway = Gateway::start(setting, case.accounts).await?;
     let served = ask("instant");
-    load::closed(addr, &served, CONNECTIONS, u64::MAX, WARM).await?;
-    let before = process.exact_cpu()?;
-    let success = load::closed(addr, &served, CONNECTIONS, u64::MAX, setting.window).await?;
-    tokio::time::sleep(SETTLE).await;
-    let between = process.exact_cpu()?;
-    let refused_before = refusal::count(setting.stub).await?;
-    let storm = load::refused(addr, &ask(case.refusal.model()), CONNECTIONS, setting.window).await?;
-    tokio::time::sleep(SETTLE).await;
-    let after = process.exact_cpu()?;
-    let refused = refusal::count(setting.stub).await? - refused_before;
-    process.stop().await?;
+    load::closed(gateway.addr, &served, CONNECTIONS, u64::MAX, WARM).await?;
+    let before = gateway.process.exact_cpu()?;
+    let success = load::closed(gateway.addr, &served, CONNECTIONS, u64::MAX, setting.window).await?;
+    let success_us = gateway.cost_since(before, "success", &success).await?;
 
-    for (what, outcome) in [("success", &success), ("storm", &storm)] {
+    let refused_before = refusal::count(setting.stub).await?;
+    let before = gateway.process.exact_cpu()?;
+    let storm = load::refused(gateway.addr, &ask(case.refusal.model()), CONNECTIONS, setting.window).await?;
+    let storm_us = gateway.cost_since(before, "storm", &storm).await?;
+    let refused = refusal::count(setting.stub).await? - refused_before;
+    gateway.process.stop().await?;
+
+    let mut alike_us = None;
+    if storm_us / 1e6 * storm.rate() < MOSTLY_IDLE {
+        let gateway = Gateway::start(setting, case.accounts).await?;
+        load::closed(gateway.addr, &served, CONNECTIONS, u64::MAX, WARM).await?;
+        let before = gateway.process.exact_cpu()?;
+        let alike = load::open(gateway.addr, &served, CONNECTIONS, storm.rate(), setting.window).await?;
+        alike_us = Some(gateway.cost_since(before, "success at the storm's rate", &alike).await?);
+        gateway.process.stop().await?;
+    }
+    Ok(Figures { success_us, alike_us, storm_us, attempts: refused as f64 / storm.done as f64, rate: storm.rate() })
+}
+
+/// A gateway with everything on, and what it needs to go on running.
+struct Gateway {
+    process: Pinned,
+    addr: SocketAddr,
+    _folder: tempfile::TempDir,
+}
+
+impl Gateway {
+    async fn start(setting: &Setting, accounts: usize) -> Result<Self> {
+        let folder = tempfile::tempdir_in(&setting.scratch)?;
+        let addr = free_port()?;
+        let config = folder.path().join("turnkeep.toml");
+        std::fs::write(&config, configuration(folder.path(), addr, setting.stub, accounts))?;
+        let launch = Launch {
+            argv: vec![setting.gateway.clone().into(), "serve".into(), "--config".into(), config.into()],
+            env: vec![
+                ("BENCH_KEY".to_owned(), KEY.to_owned()),
+                ("BENCH_UPSTREAM_KEY".to_owned(), "upstream-key-0123456789abcdefghijklm".to_owned()),
+                ("BENCH_MASTER_KEY".to_owned(), "5a".repeat(32)),
+            ],
+            log: folder.path().join("output.log"),
+        };
+        let mut process = Pinned::start(&launch, setting.core)?;
+        process.ready(addr).await?;
+
+        Ok(Gateway { process, addr, _folder: folder })
+    }
+
+    /// CPU microseconds per turn since `before`, once what was put off is done.
+    async fn cost_since(&self, before: f64, what: &str, outcome: &Outcome) -> Result<f64> {
+        tokio::time::sleep(SETTLE).await;
         if outcome.done == 0 || outcome.failed > outcome.done / 1000 {
             let first = outcome.failures.first().map(String::as_str).unwrap_or_default();
             bail!("{what}: {} answered, {} failed, first: {first}", outcome.done, outcome.failed);
         }
+        Ok((self.process.exact_cpu()? - before) / outcome.done as f64 * 1e6)
     }
-    Ok(Figures {
-        success_us: (between - before) / success.done as f64 * 1e6,
-        storm_us: (after - between) / storm.done as f64 * 1e6,
-        attempts: refused as f64 / storm.done as f64,
-        rate: storm.rate(),
-    })
 }
 
 fn ask(model: &str) -> Ask {
