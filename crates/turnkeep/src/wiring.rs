@@ -216,7 +216,9 @@ impl Wired {
         }
         saver.abort();
         following.abort();
-        standing::save(&self.admission, self.store.as_ref()).await;
+        // What it has in hand is older than what follows.
+        let _ = saver.await;
+        standing::save_all(&self.admission, self.store.as_ref()).await;
         self.store.shutdown().await.map_err(Failure::operation)
     }
 }

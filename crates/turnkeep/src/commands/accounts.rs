@@ -8,10 +8,7 @@ use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use turnkeep_base::{AccountId, Secret};
-use turnkeep_engine::ports::WallClock;
-use turnkeep_store::{
-    AccountRecord, NewAccount, SecretInput, SecretKind, SecretRef, StandingRecord, StandingStatus, Store, SystemClock,
-};
+use turnkeep_store::{AccountRecord, NewAccount, SecretInput, SecretKind, SecretRef, Store};
 
 /// The longest secret that is read from standard input, in bytes.
 const MAX_SECRET: u64 = 64 * 1024;
@@ -114,10 +111,8 @@ async fn add(
     Ok(())
 }
 
-/// How the store's record of a standing says that an operator set it; a running gateway looks for it.
-pub const BY_OPERATOR: &str = "by the operator";
-
-/// Switches an account of the configuration or of the store. Enabling also ends a suspension and an errored episode.
+/// Switches an account of the configuration or of the store. Enabling also ends a suspension and an errored episode. How
+/// the account stands is the gateway's to write: it takes the switch up, cooldowns stay.
 async fn enable(
     args: &AccountArgs,
     enabled: bool,
@@ -131,20 +126,8 @@ async fn enable(
     if !configured {
         store.set_account_enabled(id.clone(), enabled).await?;
     }
-    let standing = StandingRecord {
-        account: id.clone(),
-        status: if enabled { StandingStatus::Active } else { StandingStatus::Disabled },
-        episode: 0,
-        since_ms: None,
-        retry_at_ms: None,
-        reason: Some(BY_OPERATOR.into()),
-        budget_json: "[]".into(),
-        updated_ms: SystemClock.unix_ms(),
-        cooldowns: Vec::new(),
-    };
-    store.save_standing(vec![standing]).await.map_err(Failure::operation)?;
-    let (verb, done) = if enabled { ("enable", "enabled") } else { ("disable", "disabled") };
-    audit(store, verb, format!("account {id}"), String::new()).await?;
+    store.switch_account(id.clone(), enabled, "command line".into()).await.map_err(Failure::operation)?;
+    let done = if enabled { "enabled" } else { "disabled" };
     writeln!(out, "{done} {id}; a running gateway takes it up within seconds")?;
     Ok(())
 }

@@ -4,6 +4,8 @@ use super::run;
 use crate::cli::{Cli, Command};
 use crate::commands::Failure;
 use clap::Parser;
+use std::sync::Arc;
+use turnkeep_store::{Role, SqliteStore, Store, StoreOptions, SystemClock};
 
 const MASTER_KEY: &str = "a passphrase of enough length\n";
 
@@ -55,6 +57,28 @@ async fn an_account_has_its_limits_and_can_be_removed_but_not_one_of_the_configu
     accounts(&folder, &["remove", "openai", "two"], b"").await.unwrap();
     assert_eq!(accounts(&folder, &["list", "--json"], b"").await.unwrap().trim(), "[]");
     assert_eq!(accounts(&folder, &["remove", "openai", "two"], b"").await.unwrap_err().status(), 1);
+}
+
+#[tokio::test]
+async fn a_switch_is_left_for_a_gateway_and_no_standing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    accounts(&folder, &["add", "openai", "two", "--secret-env", "TWO"], b"").await.unwrap();
+    accounts(&folder, &["disable", "openai", "main"], b"").await.unwrap();
+    accounts(&folder, &["enable", "openai", "two"], b"").await.unwrap();
+    assert_eq!(accounts(&folder, &["disable", "openai", "none"], b"").await.unwrap_err().status(), 1);
+    let options = StoreOptions { role: Role::Tool, master_key: None, clock: Arc::new(SystemClock) };
+    let store = SqliteStore::open(&folder.path().join("t.db"), options).unwrap();
+    let open = store.open_switches().await.unwrap();
+    let open: Vec<_> = open.iter().map(|switch| (&*switch.account.account, switch.enabled)).collect();
+    assert_eq!(open, [("main", false), ("two", true)]);
+    assert_eq!(store.load_standing().await.unwrap(), []);
+    let log = store.audit_entries(2).await.unwrap();
+    let said: Vec<_> =
+        log.iter().map(|line| (line.actor.as_str(), line.action.as_str(), line.subject.as_str())).collect();
+    assert_eq!(
+        said,
+        [("command line", "enable", "account openai/two"), ("command line", "disable", "account openai/main")]
+    );
 }
 
 #[tokio::test]

@@ -3,18 +3,15 @@
 
 use super::live::Live;
 use crate::commands::Failure;
-use crate::commands::accounts::BY_OPERATOR;
 use crate::config::Config;
 use notify::{RecursiveMode, Watcher};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
-use turnkeep_base::AccountId;
 use turnkeep_engine::ports::WallClock;
-use turnkeep_store::{Keep, StandingStatus, StoreError, SystemClock};
+use turnkeep_store::{Keep, SystemClock};
 
 /// How often the store is asked whether anything has changed.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -22,6 +19,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 const PRUNE_EVERY: Duration = Duration::from_secs(60 * 60);
 /// An editor writes a file in several steps: it is read when it has been left alone for so long.
 const SETTLE: Duration = Duration::from_millis(200);
+/// It is read after so long even if it is written to again and again.
+const LONGEST_SETTLE: Duration = Duration::from_secs(2);
 
 /// Follows for as long as the gateway runs; without a file only the store.
 pub(super) async fn follow(mut live: Live, file: Option<PathBuf>) {
@@ -30,35 +29,36 @@ pub(super) async fn follow(mut live: Live, file: Option<PathBuf>) {
     let mut hangup = hangup();
     // The store may have changed since the start has read it: the first look reads it again, whatever its revision is.
     let mut seen = None;
-    let mut switched = BTreeMap::new();
-    // What was switched before the start is in the standings that the start has read.
-    let started_ms = SystemClock.unix_ms();
     let mut looks = interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut prunes = interval(PRUNE_EVERY);
     prunes.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The file may have changed since it was read, before anybody watched it.
-    let stale = file.as_deref().is_some_and(|file| live.config.is_stale(file));
-    let mut settled: Option<Instant> = stale.then(|| Instant::now() + SETTLE);
+    // The text that was read last, whatever became of it. A change that no notice tells of (a link further up that now
+    // leads elsewhere, a change before anybody watched) shows in it.
+    let mut text = live.config.text_hash;
+    let mut changing: Option<Changing> = None;
     loop {
-        let due = settled.unwrap_or_else(Instant::now);
+        let due = changing.map_or_else(Instant::now, Changing::due);
         tokio::select! {
             () = hung_up(&mut hangup) => {
                 if let Some(file) = &file {
+                    text = Config::text_hash_of(file);
                     reload(&mut live, file, "SIGHUP").await;
                 }
-                settled = None;
+                changing = None;
             }
-            Some(()) = changed.recv() => settled = Some(Instant::now() + SETTLE),
-            () = sleep_until(due), if settled.is_some() => {
-                settled = None;
+            Some(()) = changed.recv() => changing = Some(Changing::again(changing)),
+            () = sleep_until(due), if changing.is_some() => {
+                changing = None;
                 if let Some(file) = &file {
+                    text = Config::text_hash_of(file);
                     reload(&mut live, file, "its file changed").await;
                 }
             }
             _ = looks.tick() => {
-                if let Err(error) = switches(&live, started_ms, &mut switched).await {
-                    tracing::warn!(%error, "the store's accounts could not be read again");
+                let other = file.as_deref().and_then(Config::text_hash_of).filter(|now| text != Some(*now));
+                if other.is_some() && changing.is_none() {
+                    changing = Some(Changing::again(None));
                 }
                 let Ok(revision) = live.parts.store.revision().await else { continue };
                 if seen != Some(revision) {
@@ -73,6 +73,25 @@ pub(super) async fn follow(mut live: Live, file: Option<PathBuf>) {
             }
             _ = prunes.tick() => prune(&live).await,
         }
+    }
+}
+
+/// A file that is being changed.
+#[derive(Clone, Copy)]
+struct Changing {
+    first: Instant,
+    last: Instant,
+}
+
+impl Changing {
+    fn again(before: Option<Changing>) -> Changing {
+        let last = Instant::now();
+        Changing { first: before.map_or(last, |before| before.first), last }
+    }
+
+    /// When it is read: once it has been left alone, but not put off for ever by one who writes on and on.
+    fn due(self) -> Instant {
+        (self.last + SETTLE).min(self.first + LONGEST_SETTLE)
     }
 }
 
@@ -160,21 +179,4 @@ async fn prune(live: &Live) {
         Ok(pruned) => tracing::debug!(?pruned, "what is too old was removed from the store"),
         Err(error) => tracing::warn!(%error, "what is too old could not be removed from the store"),
     }
-}
-
-/// Applies what the command line has switched since the last time.
-async fn switches(live: &Live, started_ms: u64, switched: &mut BTreeMap<AccountId, u64>) -> Result<(), StoreError> {
-    for record in live.parts.store.load_standing().await? {
-        let at = record.updated_ms;
-        let by_operator = record.reason.as_deref() == Some(BY_OPERATOR);
-        if !by_operator || at < started_ms || switched.get(&record.account) == Some(&at) {
-            continue;
-        }
-        let enabled = record.status != StandingStatus::Disabled;
-        if live.parts.admission.switch(&record.account, enabled) {
-            tracing::info!(account = %record.account, enabled, "the operator switched an account");
-        }
-        switched.insert(record.account, at);
-    }
-    Ok(())
 }

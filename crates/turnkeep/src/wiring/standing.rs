@@ -1,19 +1,28 @@
-//! Accounts' standing across restarts: loaded at start, written down after every change.
+//! Accounts' standing across restarts: loaded at start, written down after every change. One task writes while the gateway
+//! runs, and no other process does, so that no standing overwrites a newer one.
+
+mod switches;
 
 use crate::commands::Failure;
-use crate::commands::accounts::BY_OPERATOR;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
+use switches::Switches;
+use tokio::time::{MissedTickBehavior, interval};
 use turnkeep_base::{AccountId, FaultKind};
 use turnkeep_engine::admission::Admission;
 use turnkeep_engine::ports::WallClock;
 use turnkeep_policy::Moment;
 use turnkeep_policy::accounts::{Saved, SavedStatus, Scope, Snapshot};
-use turnkeep_store::{CooldownRecord, CooldownScope, StandingRecord, StandingStatus, Store, SystemClock};
+use turnkeep_store::{CooldownRecord, CooldownScope, StandingRecord, StandingStatus, Store, StoreError, SystemClock};
 
 /// A pause after a write that failed.
 const PAUSE: Duration = Duration::from_secs(1);
+/// How often the store is asked what the operator has switched.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// The reason that an earlier version wrote where the operator had switched the account; it says nothing of the account.
+const NO_REASON: &str = "by the operator";
 
 /// The persisted standings of these accounts.
 pub(super) async fn load(store: &dyn Store, ids: &[AccountId]) -> Result<Vec<StandingRecord>, Failure> {
@@ -22,11 +31,9 @@ pub(super) async fn load(store: &dyn Store, ids: &[AccountId]) -> Result<Vec<Sta
     Ok(records)
 }
 
-/// Puts them back.
-pub(super) fn restore(admission: &Admission, records: Vec<StandingRecord>, wall: u64) {
-    for record in records {
-        admission.restore(&record.account, saved(&record, wall));
-    }
+/// They as admission takes them.
+pub(super) fn restored(records: Vec<StandingRecord>, wall: u64) -> Vec<(AccountId, Saved)> {
+    records.into_iter().map(|record| (record.account.clone(), saved(&record, wall))).collect()
 }
 
 /// What is kept of the error budget, as times since when, in Unix milliseconds.
@@ -68,7 +75,7 @@ fn saved(record: &StandingRecord, wall: u64) -> Saved {
         status,
         episode: record.episode,
         since: record.since_ms.map(ago),
-        reason: record.reason.clone().filter(|reason| reason != BY_OPERATOR),
+        reason: record.reason.clone().filter(|reason| reason != NO_REASON),
         budget: budget.spent_ms.into_iter().map(ago).collect(),
         suspension_named: budget.suspension_named_ms.map(ago),
         cooldowns: cooldowns.collect(),
@@ -113,32 +120,70 @@ fn record(snapshot: &Snapshot, now: Moment, wall: u64) -> StandingRecord {
     }
 }
 
-async fn write(admission: &Admission, store: &dyn Store, changed: &[Snapshot]) -> bool {
+async fn write(admission: &Admission, store: &dyn Store, changed: &[Snapshot]) -> Result<(), StoreError> {
     if changed.is_empty() {
-        return true;
+        return Ok(());
     }
     let (now, wall) = (admission.present(), SystemClock.unix_ms());
     let rows = changed.iter().map(|snapshot| record(snapshot, now, wall)).collect();
-    match store.save_standing(rows).await {
-        Ok(()) => true,
-        Err(error) => {
-            tracing::error!(%error, "accounts' standings could not be written");
-            false
-        }
+    let written = store.save_standing(rows).await;
+    written.inspect_err(|error| tracing::error!(%error, "accounts' standings could not be written"))
+}
+
+/// Takes up what the operator has switched while no gateway ran, for a start: before anybody is served.
+pub(super) async fn take_up_switches(admission: &Arc<Admission>, store: &dyn Store) -> Result<(), Failure> {
+    Switches::default().take_up(admission, store).await.map_err(Failure::operation)
+}
+
+/// Writes down how every account stands, for the end: also what a failing store has dropped before. Only an account that
+/// never had a standing to speak of gets none.
+pub(super) async fn save_all(admission: &Admission, store: &dyn Store) {
+    let now = admission.present();
+    let mut all: BTreeMap<AccountId, Snapshot> = BTreeMap::new();
+    for snapshot in admission.take_changes().into_iter().chain(admission.snapshots()) {
+        all.insert(snapshot.id.clone(), snapshot);
+    }
+    // If the store cannot be read, none is left out.
+    if let Ok(before) = store.load_standing().await {
+        let before: BTreeSet<AccountId> = before.into_iter().map(|record| record.account).collect();
+        all.retain(|id, snapshot| before.contains(id) || snapshot.saved(now) != untouched());
+    }
+    let all: Vec<Snapshot> = all.into_values().collect();
+    // An error is in the log; there is no later time to try again.
+    let _ = write(admission, store, &all).await;
+}
+
+/// A standing that nothing has ever changed.
+fn untouched() -> Saved {
+    Saved {
+        status: SavedStatus::Active,
+        episode: 0,
+        since: None,
+        reason: None,
+        budget: Vec::new(),
+        suspension_named: None,
+        cooldowns: Vec::new(),
     }
 }
 
-/// Writes down what has changed, once.
-pub async fn save(admission: &Admission, store: &dyn Store) {
-    write(admission, store, &admission.take_changes()).await;
-}
-
-/// Writes down every change, for as long as the gateway runs.
-pub async fn keep(admission: Arc<Admission>, store: Arc<dyn Store>) {
+/// Writes down every change and takes up what the operator switches, for as long as the gateway runs. One task does both:
+/// what it has in hand from before a switch is written before it, not over it.
+pub(super) async fn keep(admission: Arc<Admission>, store: Arc<dyn Store>) {
+    let mut switches = Switches::default();
+    let mut looks = interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let changed = admission.changes().await;
-        while !write(&admission, store.as_ref(), &changed).await {
-            tokio::time::sleep(PAUSE).await;
+        tokio::select! {
+            changed = admission.changes() => {
+                while write(&admission, store.as_ref(), &changed).await.is_err() {
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+            _ = looks.tick() => {
+                if let Err(error) = switches.take_up(&admission, store.as_ref()).await {
+                    tracing::warn!(%error, "what the operator has switched is not taken up yet");
+                }
+            }
         }
     }
 }
@@ -183,6 +228,18 @@ mod tests {
         let ahead = saved(&errored(), 9_000_000_000);
         assert!(matches!(ahead.status, SavedStatus::Errored { left } if left.is_zero()));
         assert!(ahead.cooldowns.is_empty());
+    }
+
+    #[test]
+    fn a_row_of_an_earlier_version_that_the_operator_wrote_has_no_reason() {
+        let record = StandingRecord {
+            status: StandingStatus::Disabled,
+            reason: Some("by the operator".into()),
+            budget_json: "[]".into(),
+            ..errored()
+        };
+        let saved = saved(&record, 1_030_000);
+        assert_eq!((saved.status, saved.reason), (SavedStatus::Disabled, None));
     }
 
     #[test]

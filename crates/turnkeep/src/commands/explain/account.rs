@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use turnkeep_base::AccountId;
 use turnkeep_engine::ports::{FaultRecord, WallClock};
-use turnkeep_store::{StandingRecord, StandingStatus, Store, SystemClock};
+use turnkeep_store::{StandingRecord, StandingStatus, Store, Switch, SystemClock};
 
 pub(super) async fn run(args: &ExplainAccountArgs, out: &mut impl Write) -> Result<(), Failure> {
     let config = Config::load(&args.file.config)?;
@@ -27,15 +27,21 @@ async fn explain(
     out: &mut impl Write,
 ) -> Result<(), Failure> {
     let standings = store.load_standing().await.map_err(Failure::operation)?;
+    let switches = store.open_switches().await.map_err(Failure::operation)?;
     let id = find(&args.name, config, store, &standings).await?;
+    let switch = switches.into_iter().find(|switch| switch.account == id);
     let standing = standings.into_iter().find(|standing| standing.account == id);
     let faults = store.faults_of_account(&id, args.limit as usize).await.map_err(Failure::operation)?;
     let now = SystemClock.unix_ms();
     if args.json {
-        writeln!(out, "{}", to_json(&id, standing.as_ref(), &faults, now))?;
+        writeln!(out, "{}", to_json(&id, standing.as_ref(), switch.as_ref(), &faults, now))?;
         return Ok(());
     }
     write_standing(&id, standing.as_ref(), now, out)?;
+    if let Some(switch) = &switch {
+        let (done, at) = (switched(switch), moment(Some(switch.at_ms)));
+        writeln!(out, "{done} by the operator at {at}; a gateway takes it up within seconds, or when it starts")?;
+    }
     writeln!(out)?;
     if faults.is_empty() {
         writeln!(out, "no fault is kept for it")?;
@@ -122,7 +128,17 @@ fn write_standing(
     Ok(())
 }
 
-fn to_json(id: &AccountId, standing: Option<&StandingRecord>, faults: &[FaultRecord], now: u64) -> Value {
+fn switched(switch: &Switch) -> &'static str {
+    if switch.enabled { "enabled" } else { "disabled" }
+}
+
+fn to_json(
+    id: &AccountId,
+    standing: Option<&StandingRecord>,
+    switch: Option<&Switch>,
+    faults: &[FaultRecord],
+    now: u64,
+) -> Value {
     let cooldowns = standing.into_iter().flat_map(|standing| &standing.cooldowns);
     let cooldowns = cooldowns.filter(|cooldown| cooldown.until_ms > now).map(|cooldown| {
         json!({
@@ -140,6 +156,7 @@ fn to_json(id: &AccountId, standing: Option<&StandingRecord>, faults: &[FaultRec
         "retry_at": standing.and_then(|standing| standing.retry_at_ms).map(|at| moment(Some(at))),
         "reason": standing.and_then(|standing| standing.reason.clone()),
         "cooldowns": cooldowns.collect::<Vec<_>>(),
+        "switch": switch.map(|switch| json!({ "to": switched(switch), "at": moment(Some(switch.at_ms)) })),
         "faults": faults.iter().map(fault::to_json).collect::<Vec<_>>(),
     })
 }
