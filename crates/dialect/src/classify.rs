@@ -3,10 +3,13 @@
 
 pub(crate) mod context;
 pub(crate) mod declared;
-pub(crate) mod redact;
+mod redact;
 pub(crate) mod said;
+pub(crate) mod sentences;
 pub(crate) mod table;
 pub(crate) mod wording;
+
+pub use redact::redact;
 
 use crate::{chat, messages};
 use said::Said;
@@ -92,15 +95,15 @@ impl Classified {
     /// From what the provider said: without secrets, and within bounds. A code that is not of a code's form is no code,
     /// and stays in the detail. `judged` is the status as it was judged.
     fn of(kind: FaultKind, status: Option<u16>, judged: Option<u16>, said: &Said, body: &str, made_ms: u64) -> Self {
-        let message = bounded(redact::redact(&said.message), MESSAGE_BYTES);
-        let code = said.name().map(redact::redact);
+        let message = bounded(redact(&said.message), MESSAGE_BYTES);
+        let code = said.name().map(redact);
         let mut evidence = match code {
             Some(code) if is_code(&code) => Evidence::text(message.as_str()).with_code(code),
             Some(code) => Evidence::text(format!("code {}: {message}", bounded(code, 2 * CODE_BYTES))),
             None => Evidence::text(message.as_str()),
         };
         evidence.status = status;
-        let param = said.param.as_deref().map(|param| bounded(redact::redact(param), PARAM_BYTES));
+        let param = said.param.as_deref().map(|param| bounded(redact(param), PARAM_BYTES));
         Classified {
             kind,
             evidence,

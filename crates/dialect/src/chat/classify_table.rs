@@ -2,12 +2,13 @@
 //! rule: codes that name one cause, then what a status means (told apart by wording where providers use one status for
 //! several causes), then, where there is no status, general types and wording.
 
-use crate::classify::table::{Row, code, code_at, code_words, page, sentence, status, words};
+use crate::classify::sentences;
+use crate::classify::table::{Row, code, code_at, code_sentences, code_words, page, sentence, status, words};
 
 const SIZE: &[&str] = &["request too large", "reduce the length", "too many tokens in the request"];
 const OVERLOAD: &[&str] = &["overloaded", "at capacity", "over capacity", "no capacity"];
 const INTERNAL: &[&str] = &["internal error", "internal server error", "server had an error"];
-/// Of statuses that speak of the account.
+/// Of a 429, in its beginning only.
 const MONEY: &[&str] = &[
     "exceeded your current quota",
     "credit balance is too low",
@@ -20,45 +21,10 @@ const MONEY: &[&str] = &[
     "spend limit",
     "spending limit",
 ];
-/// A 429 is about the account anyway; the question is only which of its limits.
-const BILLING: &[&str] = &["credit balance", "billing"];
-/// Of statuses that mostly speak of the request.
-const MONEY_SENTENCES: &[&str] = &[
-    "your credit balance is too low",
-    "your credit balance is too low to access the anthropic api",
-    "your credit balance is too low to access the claude api",
-    "you have reached your specified api usage limits",
-    "you exceeded your current quota",
-    "your prepayment credits are depleted",
-    "your account balance is too low",
-    "credit too low",
-    "insufficient credit",
-    "insufficient credits",
-    "insufficient balance",
-    "insufficient account balance",
-    "insufficient funds",
-    "out of credits",
-    "billing hard limit has been reached",
-    "this request requires more credits",
-];
+/// A rate, whatever else the message advises.
+const RATE: &[&str] = &["rate limit", "too many requests", "requests per min", "tokens per min"];
 const POLICY: &[&str] =
     &["content management policy", "content policy", "usage policy", "usage policies", "safety system"];
-const NO_ACCESS: &[&str] = &[
-    "not have access to model",
-    "not have access to the model",
-    "not allowed to access model",
-    "not authorized to use model",
-];
-const BAD_KEY: &[&str] = &[
-    "api key not valid",
-    "api key expired",
-    "invalid api key",
-    "invalid api key provided",
-    "incorrect api key",
-    "incorrect api key provided",
-    "incorrect api key provided: *",
-    "invalid api key provided: *",
-];
 
 use turnkeep_base::FaultKind::{
     AccountSuspended, ConversationGone, CredentialRejected, DeadlineExceeded, ModelNotEntitled, ModelNotFound,
@@ -161,6 +127,11 @@ pub(crate) const ROWS: &[Row] = &[
     code(
         &[
             "model_access_denied",
+            // LiteLLM's.
+            "key_model_access_denied",
+            "team_model_access_denied",
+            "user_model_access_denied",
+            "org_model_access_denied",
             "model_terms_required",
             "model_permission_blocked_org",
             "model_permission_blocked_project",
@@ -170,8 +141,8 @@ pub(crate) const ROWS: &[Row] = &[
     code(&["model_not_found", "deploymentnotfound", "model_decommissioned", "unknown_model"], ModelNotFound),
     code(&["deadline_exceeded"], DeadlineExceeded),
     // Google's statuses, through its compatible endpoint. `permission_denied` names no cause.
-    code_words(&["unauthenticated"], OVERLOAD, ModelOverloaded),
-    code_words(&["unauthenticated"], INTERNAL, UpstreamInternal),
+    code_sentences(&["unauthenticated"], sentences::OVERLOADED, ModelOverloaded),
+    code_sentences(&["unauthenticated"], sentences::INTERNAL, UpstreamInternal),
     code(&["unauthenticated"], CredentialRejected),
     code_words(&["unavailable"], OVERLOAD, ModelOverloaded),
     code(&["unavailable", "aborted", "cancelled"], UpstreamUnavailable),
@@ -192,27 +163,34 @@ pub(crate) const ROWS: &[Row] = &[
     // The model's first: such a message may begin with the name that the caller gave.
     words(&[400], &["not a valid model", "unknown model", "no such model", "model does not exist"], ModelNotFound),
     words(&[400], POLICY, PolicyBlocked),
-    sentence(&[400], BAD_KEY, CredentialRejected),
-    sentence(&[400], MONEY_SENTENCES, QuotaExhausted),
+    sentence(&[400], sentences::BAD_KEY, CredentialRejected),
+    sentence(&[400], sentences::MONEY, QuotaExhausted),
     // A page is a proxy's, whatever its status.
     page(&[401, 403], UpstreamUnavailable),
     page(&[404, 405, 413], RequestInvalid),
+    page(&[429], RateLimited),
     // 401 and 403 are shells that proxies put around anything.
-    words(&[401, 403], OVERLOAD, ModelOverloaded),
-    words(&[401, 403], INTERNAL, UpstreamInternal),
+    sentence(&[401, 403], sentences::OVERLOADED, ModelOverloaded),
+    sentence(&[401, 403], sentences::INTERNAL, UpstreamInternal),
+    code_at(
+        &[401, 403],
+        &["server_error", "internal_error", "internal_server_error", "internalservererror", "api_error"],
+        UpstreamInternal,
+    ),
     status(&[401], CredentialRejected),
     status(&[402], QuotaExhausted),
-    words(&[403], NO_ACCESS, ModelNotEntitled),
-    words(&[403], &["flagged", "moderation"], PolicyBlocked),
+    sentence(&[403], sentences::NO_ACCESS, ModelNotEntitled),
+    words(&[403], sentences::MODERATED, PolicyBlocked),
     words(&[403], POLICY, PolicyBlocked),
-    sentence(&[403], BAD_KEY, CredentialRejected),
-    sentence(&[403], &["key limit exceeded"], QuotaExhausted),
-    words(&[403], MONEY, QuotaExhausted),
-    words(&[404], NO_ACCESS, ModelNotEntitled),
+    sentence(&[403], sentences::BAD_KEY, CredentialRejected),
+    sentence(&[403], sentences::MONEY, QuotaExhausted),
+    sentence(&[404], sentences::NO_ACCESS, ModelNotEntitled),
     words(&[404], &["model", "deployment"], ModelNotFound),
     words(&[429], SIZE, RequestInvalid),
+    // Advice on how to pay for a higher rate is no lack of money.
+    code_at(&[429], &["requests", "tokens"], RateLimited),
+    words(&[429], RATE, RateLimited),
     words(&[429], MONEY, QuotaExhausted),
-    words(&[429], BILLING, QuotaExhausted),
     status(&[429], RateLimited),
     status(&[400, 404, 405, 406, 409, 410, 411, 412, 413, 414, 415, 422, 431], RequestInvalid),
     status(&[529], ModelOverloaded),

@@ -40,7 +40,7 @@ pub(crate) fn declared(kind: FaultKind, said: &Said, body: &str, made_ms: u64) -
     } else {
         LimitScope::Account
     };
-    let wait = found.wait.or(found.resets).or_else(|| spoken(&said.unquoted));
+    let wait = found.wait.or(found.resets).or_else(|| spoken(&said.outside));
     let mut windows = Vec::new();
     // A reset, and a violated quota, say which count is at 0.
     let window = found.resets.or(found.wait.filter(|_| found.violated)).filter(|_| limited);
@@ -51,28 +51,69 @@ pub(crate) fn declared(kind: FaultKind, said: &Said, body: &str, made_ms: u64) -
     Declared { wait: wait.or(headers.wait), windows, names_model: names_model || headers.names_model }
 }
 
-/// The wait that a message speaks of.
+/// The longest wait that is believed of a message. What is longer, providers say in a field or a header.
+const SPOKEN: Duration = Duration::from_mins(10);
+
+/// The wait that a message speaks of: a sentence of its own, as providers say it, with nothing else behind the length. Of
+/// several the shortest, since one may be a caller's.
 fn spoken(message: &str) -> Option<Duration> {
-    const BEFORE: &[&str] = &[
+    const SENTENCES: &[&str] = &[
         "try again in ",
+        "try again after ",
         "retry in ",
         "retry after ",
-        "try again after ",
         "retrying in ",
         "resets in ",
-        "reset after ",
         "reset in ",
+        "reset after ",
         "available in ",
+        "wait ",
         "wait for ",
-        "please wait ",
-        "must wait ",
+        "you must wait ",
     ];
-    BEFORE.iter().find_map(|before| {
-        message
-            .match_indices(before)
-            .find_map(|(at, _)| span::spoken(&message[at + before.len()..]))
-            .and_then(span::worth)
-    })
+    let waits = |at: usize| {
+        let sentence = message[at..].trim_start();
+        let sentence = sentence.strip_prefix("please ").unwrap_or(sentence);
+        SENTENCES.iter().find_map(|start| span::spoken(whole(sentence.strip_prefix(start)?)?))
+    };
+    let starts = message.match_indices(['.', '!', '?', ',', ';', '\n']).map(|(at, mark)| (at + 1, mark == "\n"));
+    let after_space =
+        starts.filter(|&(at, line)| line || message[at..].starts_with(char::is_whitespace)).map(|(at, _)| at);
+    std::iter::once(0).chain(after_space).filter_map(waits).filter(|wait| *wait <= SPOKEN).filter_map(span::worth).min()
+}
+
+/// The length at the text's beginning, up to the sentence's end; none if the sentence goes on with anything else.
+fn whole(text: &str) -> Option<&str> {
+    let end = text
+        .match_indices(['.', '!', ';'])
+        .map(|(at, _)| at)
+        .find(|&at| text[at + 1..].chars().next().is_none_or(char::is_whitespace));
+    let sentence = &text[..end.unwrap_or(text.len())];
+    let unit = |word: &str| {
+        let word = word.trim_matches([',', '(', ')']);
+        word.starts_with(|char: char| char.is_ascii_digit())
+            || matches!(
+                word,
+                "ms" | "millisecond"
+                    | "milliseconds"
+                    | "s"
+                    | "sec"
+                    | "secs"
+                    | "second"
+                    | "seconds"
+                    | "min"
+                    | "mins"
+                    | "minute"
+                    | "minutes"
+                    | "hour"
+                    | "hours"
+                    | "day"
+                    | "days"
+                    | "and"
+            )
+    };
+    let ends = |word: &str| matches!(word, "before" | "to" | "or");
+    sentence.split_whitespace().take_while(|word| !ends(word)).all(unit).then_some(sentence)
 }
 
 /// Whether a message says that the limit is the model's: OpenAI and Groq, Anthropic, Gemini and Vertex.

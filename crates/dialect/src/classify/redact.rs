@@ -30,8 +30,9 @@ const KNOWN_BYTES: usize = 12;
 /// Any word with capitals, small letters and digits is a key from this length on, in bytes.
 const RANDOM_BYTES: usize = 32;
 
-/// The text with `[key]` in place of what looks like a secret.
-pub(crate) fn redact(text: &str) -> String {
+/// The text with `[key]` in place of every word that has the form of a secret: the beginning of a known provider's key, a
+/// long mixture of letters and digits, or what follows `Bearer`. What has no such form stays.
+pub fn redact(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     let mut after_bearer = false;

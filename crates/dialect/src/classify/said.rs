@@ -1,8 +1,8 @@
 //! What an error body says, found in the many forms that providers and proxies give it: an object (which may hold the
 //! error under `error` or `detail`), a list of such, a bare text, a web page, or bytes that are nothing of this.
 
-use super::redact::redact;
-use super::wording::unquoted;
+use super::redact;
+use super::wording::{lead, outside, unquoted};
 use crate::json::{Invalid, Kind, Reader};
 
 /// Bytes that are kept of a body that is no JSON.
@@ -22,8 +22,17 @@ pub(crate) struct Said {
     /// The code that a detail names: Anthropic's `error_code`, Google's `reason`, Azure's inner code.
     pub(crate) detail: String,
     pub(crate) message: String,
-    /// The message's beginning as wording: in lower case, and with empty quotations.
+    /// The message's beginning in lower case.
+    pub(crate) lower: String,
+    /// The same with empty quotations.
     pub(crate) unquoted: String,
+    /// The same without anything from the first quotation mark to the last: a caller may end a quotation itself.
+    pub(crate) outside: String,
+    /// The same up to the first quotation mark or colon, behind which a caller's text may follow.
+    pub(crate) lead: String,
+    /// The message stands where a provider puts it, beside a type or a code. Plain text, a bare `detail` and a list of
+    /// what a validator found are no such form.
+    pub(crate) shaped: bool,
     pub(crate) param: Option<String>,
     /// The body is a page (HTML, XML) and no API's answer.
     pub(crate) html: bool,
@@ -41,6 +50,7 @@ impl Said {
             if said.message.is_empty() {
                 let text = String::from_utf8_lossy(&body[..body.len().min(TEXT_BYTES)]);
                 text.trim().clone_into(&mut said.message);
+                said.shaped = false;
             }
         }
         said.finish()
@@ -48,12 +58,18 @@ impl Said {
 
     /// A bare code with a message.
     pub(crate) fn named(code: String, message: &str) -> Self {
-        Said { code, message: message.to_owned(), ..Said::default() }.finish()
+        Said { code, message: message.to_owned(), shaped: true, ..Said::default() }.finish()
     }
 
     fn finish(mut self) -> Self {
         let end = (0..=self.message.len().min(WORDING_BYTES)).rev().find(|&at| self.message.is_char_boundary(at));
-        self.unquoted = unquoted(&self.message[..end.unwrap_or(0)]);
+        self.lower = self.message[..end.unwrap_or(0)].to_lowercase();
+        self.unquoted = unquoted(&self.lower);
+        self.outside = outside(&self.lower);
+        lead(&self.lower).clone_into(&mut self.lead);
+        // The `error` of an envelope is no type.
+        let named = !matches!(self.kind.as_str(), "" | "error") || !self.code.is_empty() || !self.detail.is_empty();
+        self.shaped &= named;
         self
     }
 
@@ -101,8 +117,29 @@ fn value(r: &mut Reader<'_>, said: &mut Said, depth: u8) -> Result<(), Invalid> 
 
 fn field(r: &mut Reader<'_>, key: &str, said: &mut Said, depth: u8) -> Result<(), Invalid> {
     match (key, r.kind()?) {
+        // What a validator found: its types and codes are those of the caller's fields.
+        ("detail", Kind::Array) => {
+            let mut found = Said::default();
+            let read = value(r, &mut found, depth + 1);
+            if said.message.is_empty() {
+                said.message = found.message;
+            }
+            return read;
+        }
+        // xAI's form: the message under `error`, a code beside it.
+        ("error", Kind::String) => {
+            said.shaped |= said.message.is_empty();
+            return value(r, said, depth + 1);
+        }
         ("error" | "detail" | "errors", _) => return value(r, said, depth + 1),
-        ("message" | "msg" | "error_description", Kind::String) => said.message = r.string()?.into_owned(),
+        ("message", Kind::String) => {
+            said.message = r.string()?.into_owned();
+            said.shaped = true;
+        }
+        ("msg" | "error_description", Kind::String) => {
+            said.message = r.string()?.into_owned();
+            said.shaped = false;
+        }
         ("type" | "error_type", Kind::String) => {
             // `"type":"error"` is the envelope's own.
             let kind = word(r)?;
@@ -144,15 +181,23 @@ fn field(r: &mut Reader<'_>, key: &str, said: &mut Said, depth: u8) -> Result<()
     Ok(())
 }
 
-/// A detail names a code; its other fields quote the caller.
+/// A detail names a code; its other fields quote the caller. Of Google's typed details only the `ErrorInfo` names one.
 fn detail(r: &mut Reader<'_>, said: &mut Said) -> Result<(), Invalid> {
-    r.object(|r, key| {
-        if matches!(key, "reason" | "error_code") && r.kind()? == Kind::String {
-            said.detail = word(r)?;
-            return Ok(());
+    let (mut named, mut names) = (None, true);
+    let read = r.object(|r, key| {
+        match (key, r.kind()?) {
+            ("reason" | "error_code", Kind::String) => named = Some(word(r)?),
+            ("@type", Kind::String) => names = r.string()?.ends_with("google.rpc.ErrorInfo"),
+            _ => {
+                r.skip()?;
+            }
         }
-        r.skip().map(drop)
-    })
+        Ok(())
+    });
+    if let Some(named) = named.filter(|_| names) {
+        said.detail = named;
+    }
+    read
 }
 
 /// A code as it is compared. A key goes while it can be told by its capitals.

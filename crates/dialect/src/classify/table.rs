@@ -11,7 +11,9 @@ pub(crate) struct Row {
     pub(crate) statuses: &'static [u16],
     /// Compared with every code that the error names, in lower case.
     pub(crate) codes: &'static [&'static str],
-    /// Looked for in the message, in lower case and outside quotations.
+    /// Looked for in the message, in lower case and outside quotations: for a row against the account in the beginning
+    /// that is certainly the provider's, for one that speaks of the request outside each quotation, else outside the span
+    /// of all quotations.
     pub(crate) words: &'static [&'static str],
     /// The message is one of these, and at most help on where to go. Where a message may hold the caller's own text,
     /// nothing less speaks against an account.
@@ -60,6 +62,15 @@ pub(crate) const fn sentence(statuses: &'static [u16], sentences: &'static [&'st
     Row { statuses, sentences, kind, ..ANY }
 }
 
+/// A code whose meaning depends on the whole message.
+pub(crate) const fn code_sentences(
+    codes: &'static [&'static str],
+    sentences: &'static [&'static str],
+    kind: FaultKind,
+) -> Row {
+    Row { codes, sentences, kind, ..ANY }
+}
+
 pub(crate) const fn status(statuses: &'static [u16], kind: FaultKind) -> Row {
     Row { statuses, kind, ..ANY }
 }
@@ -68,17 +79,50 @@ pub(crate) const fn page(statuses: &'static [u16], kind: FaultKind) -> Row {
     Row { statuses, html: true, kind, ..ANY }
 }
 
+/// Statuses that mostly speak of the request.
+const REQUEST: &[u16] = &[400, 404, 405, 406, 409, 410, 411, 412, 413, 414, 415, 416, 422, 431];
+
+/// Whether a fault is held against the account.
+fn convicts(kind: FaultKind) -> bool {
+    matches!(
+        kind,
+        FaultKind::CredentialRejected
+            | FaultKind::AccountSuspended
+            | FaultKind::QuotaExhausted
+            | FaultKind::ModelNotEntitled
+    )
+}
+
+/// Whether a fault is the request's own.
+fn acquits(kind: FaultKind) -> bool {
+    matches!(
+        kind,
+        FaultKind::RequestInvalid | FaultKind::ModelNotFound | FaultKind::PolicyBlocked | FaultKind::ConversationGone
+    )
+}
+
 /// The first row that an error fits. `status` is none where there was none, or one that says success.
 pub(crate) fn fit<'r>(rows: &'r [Row], status: Option<u16>, said: &Said, handle: bool) -> Option<&'r Row> {
+    // Then it speaks of that field, whatever codes and words it quotes from it.
+    let names_a_field = said.param.is_some() && status.is_none_or(|status| REQUEST.contains(&status));
     rows.iter().find(|row| {
-        (row.statuses.is_empty() || status.is_some_and(|status| row.statuses.contains(&status)))
+        let convicts = convicts(row.kind);
+        let wording = if convicts {
+            &said.lead
+        } else if acquits(row.kind) {
+            &said.unquoted
+        } else {
+            &said.outside
+        };
+        !(convicts && names_a_field && row.params.is_empty())
+            && (row.statuses.is_empty() || status.is_some_and(|status| row.statuses.contains(&status)))
             && (!row.in_band || status.is_none())
             && (!row.html || said.html)
             && (!row.handle || handle)
             && (row.codes.is_empty() || row.codes.iter().any(|code| said.names(code)))
             && (row.params.is_empty() || said.param.as_deref().is_some_and(|param| row.params.contains(&param)))
-            && (row.words.is_empty() || contains(&said.unquoted, row.words))
-            && (row.sentences.is_empty() || says_only(&said.unquoted, row.sentences))
+            && (row.words.is_empty() || contains(wording, row.words))
+            && (row.sentences.is_empty() || ((said.shaped || !convicts) && says_only(&said.lower, row.sentences)))
     })
 }
 
@@ -107,11 +151,16 @@ pub(crate) mod tests {
                 for code in one(row.codes) {
                     for word in one(row.words) {
                         for sentence in one(row.sentences) {
+                            let text = format!("{}{word}", sentence.replace('*', "abc."));
                             let said = Said {
                                 code: code.into(),
                                 param: row.params.first().map(|&param| param.into()),
                                 html: row.html,
-                                unquoted: format!("{}{word}", sentence.replace('*', " abc.")),
+                                lower: text.clone(),
+                                unquoted: text.clone(),
+                                outside: text.clone(),
+                                lead: text,
+                                shaped: true,
                                 ..Said::default()
                             };
                             let first = fit(rows, status, &said, row.handle);

@@ -1,5 +1,9 @@
 //! How a provider's message is read as wording. Refusals quote what the caller wrote, so wording is looked for outside
 //! quotations only, and what would cost an account its standing must be a sentence that the message begins with.
+//!
+//! What cannot be told apart: an upstream that answers a status of the account, or a 400 in its provider's form (an error
+//! object with a type or a code, and no field named), whose *whole* message is a caller's text that is one of the known
+//! sentences; and one that puts a caller's text into `code` of such an error. No known provider does either.
 
 /// The message in lower case, with the inside of every quotation taken out. The quotation marks stay, so that what
 /// follows a quotation never becomes the message's beginning. A quotation without an end reaches to the message's end.
@@ -38,29 +42,67 @@ pub(crate) fn unquoted(message: &str) -> String {
     out
 }
 
+/// The message in lower case without what lies between its first quotation mark and its last: a caller whose text is quoted
+/// may have ended the quotation, and begun the next. The two marks stay. Without a last one, all is quoted to the end.
+pub(crate) fn outside(lower: &str) -> String {
+    let Some(open) = first_mark(lower) else { return lower.to_owned() };
+    let inside = open + lower[open..].chars().next().map_or(0, char::len_utf8);
+    let after = |at: usize| lower[at..].chars().nth(1).unwrap_or(' ');
+    let close = lower[inside..].char_indices().rev().find(|&(at, char)| match char {
+        '"' | '`' | '”' | '»' | '“' | '›' | '」' => true,
+        '\'' | '’' => !after(inside + at).is_alphanumeric(),
+        _ => false,
+    });
+    let close = close.map_or("", |(at, _)| &lower[inside + at..]);
+    format!("{}{close}", &lower[..inside])
+}
+
+/// The message up to the first quotation mark or colon.
+pub(crate) fn lead(lower: &str) -> &str {
+    let end = first_mark(lower).unwrap_or(lower.len());
+    &lower[..lower.find(':').map_or(end, |colon| colon.min(end))]
+}
+
+/// Where the first quotation begins.
+fn first_mark(text: &str) -> Option<usize> {
+    let mut before = ' ';
+    text.char_indices().find_map(|(at, char)| {
+        let opens = match char {
+            '"' | '`' | '“' | '”' | '„' | '‘' | '«' | '»' | '‹' | '「' => true,
+            '\'' => !before.is_alphanumeric(),
+            _ => false,
+        };
+        before = char;
+        opens.then_some(at)
+    })
+}
+
 /// Whether an unquoted message has one of the wordings somewhere.
 pub(crate) fn contains(unquoted: &str, wordings: &[&str]) -> bool {
     wordings.iter().any(|wording| unquoted.contains(wording))
 }
 
-/// Whether an unquoted message is one of the sentences, and after it at most help on what to do. A sentence that ends in
-/// `*` goes on with one word, the thing that it names. A caller's own text at the message's beginning is no such message:
+/// Whether a message in lower case is one of the sentences, and after it at most help on what to do. A `*` in a sentence is
+/// one word, quoted or not: the thing that it names. A caller's own text at the message's beginning is no such message:
 /// what an upstream then says of it is no help.
-pub(crate) fn says_only(unquoted: &str, sentences: &[&str]) -> bool {
-    let message = unquoted.trim();
+pub(crate) fn says_only(lower: &str, sentences: &[&str]) -> bool {
+    let message = lower.trim();
     sentences.iter().any(|sentence| {
-        let (start, named) = sentence.strip_suffix('*').map_or((*sentence, false), |start| (start, true));
-        let Some(mut tail) = message.strip_prefix(start) else { return false };
-        if named {
+        let mut parts = sentence.split('*');
+        let Some(mut tail) = parts.next().and_then(|start| message.strip_prefix(start)) else { return false };
+        let mut ends = !sentence.ends_with('*');
+        for part in parts {
             let end = tail.find(char::is_whitespace).unwrap_or(tail.len());
             if end == 0 || end > NAMED_BYTES {
                 return false;
             }
-            tail = &tail[end..];
-        } else if !(tail.is_empty() || tail.starts_with(['.', ',', ':', ';', '!']) || tail.starts_with(" (")) {
-            return false;
+            let Some(rest) = tail[end..].strip_prefix(part) else { return false };
+            tail = rest;
+            ends = !part.is_empty();
         }
-        tail.len() <= HELP_BYTES && tail.split_whitespace().all(helps)
+        // A whole word ends the sentence; the word that it names took its own full stop.
+        let whole = tail.is_empty() || tail.starts_with(['.', ',', ':', ';', '!']) || tail.starts_with(" (");
+        (whole || !ends) && tail.len() <= HELP_BYTES && tail.split_whitespace().all(helps)
     })
 }
 
@@ -77,6 +119,7 @@ const HELP: &[&str] = &[
     "account",
     "add",
     "administrator",
+    "after",
     "again",
     "ai",
     "all",
@@ -110,6 +153,7 @@ const HELP: &[&str] = &[
     "email",
     "enable",
     "error",
+    "few",
     "find",
     "for",
     "from",
@@ -125,14 +169,21 @@ const HELP: &[&str] = &[
     "in",
     "increase",
     "information",
+    "it",
     "key",
     "keys",
+    "later",
     "learn",
     "limit",
     "limits",
     "link",
+    "making",
     "manage",
     "max",
+    "minute",
+    "minutes",
+    "moment",
+    "moments",
     "month",
     "monthly",
     "more",
@@ -171,9 +222,14 @@ const HELP: &[&str] = &[
     "reset",
     "resets",
     "retry",
+    "second",
+    "seconds",
     "see",
     "service",
     "settings",
+    "some",
+    "soon",
+    "spending",
     "studio",
     "subscribe",
     "subscription",
@@ -189,6 +245,7 @@ const HELP: &[&str] = &[
     "up",
     "update",
     "upgrade",
+    "us",
     "usage",
     "use",
     "using",

@@ -1,7 +1,8 @@
 //! The error codes of Connect and gRPC, as rows; the first that fits says what an error means. Codes come before the HTTP
 //! status, which counts where a proxy answered.
 
-use crate::classify::table::{Row, code, code_words, page, status, words};
+use crate::classify::sentences;
+use crate::classify::table::{Row, code, code_sentences, code_words, page, sentence, status};
 use turnkeep_base::FaultKind::{
     ConversationGone, CredentialRejected, DeadlineExceeded, ModelNotEntitled, ModelNotFound, ModelOverloaded,
     PolicyBlocked, QuotaExhausted, RateLimited, RequestInvalid, Unclassified, UpstreamInternal, UpstreamUnavailable,
@@ -29,7 +30,6 @@ pub(super) const NAMES: &[&str] = &[
 ];
 
 const OVERLOAD: &[&str] = &["overloaded", "at capacity", "no capacity", "high demand"];
-const INTERNAL: &[&str] = &["internal error", "internal server error"];
 const SIZE: &[&str] = &[
     "larger than max",
     "message too large",
@@ -38,17 +38,15 @@ const SIZE: &[&str] = &[
     "exceeds the maximum",
     "too many bytes",
 ];
-const NO_ACCESS: &[&str] =
-    &["access to model", "access to the model", "not allowed to use model", "not entitled to model"];
 const HANDLES: &[&str] = &["conversation", "cascade", "session", "trajectory"];
 
 /// The rows, first fit first.
 pub(crate) const ROWS: &[Row] = &[
     // Transient faults come in the shell of an authentication error too.
-    code_words(&["unauthenticated", "permission_denied"], OVERLOAD, ModelOverloaded),
-    code_words(&["unauthenticated", "permission_denied"], INTERNAL, UpstreamInternal),
+    code_sentences(&["unauthenticated", "permission_denied"], sentences::OVERLOADED, ModelOverloaded),
+    code_sentences(&["unauthenticated", "permission_denied"], sentences::INTERNAL, UpstreamInternal),
     code(&["unauthenticated"], CredentialRejected),
-    code_words(&["permission_denied"], NO_ACCESS, ModelNotEntitled),
+    code_sentences(&["permission_denied"], sentences::NO_ACCESS, ModelNotEntitled),
     code(&["permission_denied"], Unclassified),
     code_words(&["resource_exhausted"], SIZE, RequestInvalid),
     code(&["resource_exhausted"], RateLimited),
@@ -67,8 +65,8 @@ pub(crate) const ROWS: &[Row] = &[
     page(&[404, 405, 413], RequestInvalid),
     page(&[429], RateLimited),
     page(&[], UpstreamUnavailable),
-    words(&[401, 403], OVERLOAD, ModelOverloaded),
-    words(&[401, 403], INTERNAL, UpstreamInternal),
+    sentence(&[401, 403], sentences::OVERLOADED, ModelOverloaded),
+    sentence(&[401, 403], sentences::INTERNAL, UpstreamInternal),
     status(&[401], CredentialRejected),
     status(&[402], QuotaExhausted),
     status(&[429], RateLimited),

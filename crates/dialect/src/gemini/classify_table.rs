@@ -2,7 +2,8 @@
 //! then Google's own status word (told apart by wording where it has several causes), then the HTTP status of what is no
 //! `google.rpc.Status`.
 
-use crate::classify::table::{Row, code, code_at, code_words, page, sentence, status, words};
+use crate::classify::sentences;
+use crate::classify::table::{Row, code, code_at, code_sentences, code_words, page, sentence, status, words};
 use turnkeep_base::FaultKind::{
     AccountSuspended, CredentialRejected, DeadlineExceeded, ModelNotEntitled, ModelNotFound, ModelOverloaded,
     PolicyBlocked, QuotaExhausted, RateLimited, RequestInvalid, Unclassified, UpstreamInternal, UpstreamUnavailable,
@@ -12,8 +13,6 @@ const OVERLOAD: &[&str] = &["overloaded", "at capacity", "no capacity", "high de
 const INTERNAL: &[&str] = &["internal error", "internal server error"];
 const SIZE: &[&str] = &["message larger than max", "payload size exceeds", "request is too large", "message too large"];
 const MONEY: &[&str] = &["prepayment credits are depleted", "spending cap", "billing account is"];
-const NO_ACCESS: &[&str] =
-    &["permission to access model", "access to model", "access to the model", "not allowed to use model"];
 
 /// The rows, first fit first.
 pub(crate) const ROWS: &[Row] = &[
@@ -28,10 +27,10 @@ pub(crate) const ROWS: &[Row] = &[
     // `quota_exhausted` is a model's share of a plan, and says when it comes back.
     code(&["rate_limit_exceeded", "ratelimitexceeded", "quota_exhausted"], RateLimited),
     // Google's status words. Transient faults come in the shell of an authentication error too.
-    code_words(&["unauthenticated", "permission_denied"], OVERLOAD, ModelOverloaded),
-    code_words(&["unauthenticated", "permission_denied"], INTERNAL, UpstreamInternal),
+    code_sentences(&["unauthenticated", "permission_denied"], sentences::OVERLOADED, ModelOverloaded),
+    code_sentences(&["unauthenticated", "permission_denied"], sentences::INTERNAL, UpstreamInternal),
     code(&["unauthenticated"], CredentialRejected),
-    code_words(&["permission_denied"], NO_ACCESS, ModelNotEntitled),
+    code_sentences(&["permission_denied"], sentences::NO_ACCESS, ModelNotEntitled),
     code(&["permission_denied"], Unclassified),
     code_words(&["resource_exhausted"], SIZE, RequestInvalid),
     code_words(&["resource_exhausted"], MONEY, QuotaExhausted),
@@ -53,15 +52,14 @@ pub(crate) const ROWS: &[Row] = &[
     page(&[404, 405, 413], RequestInvalid),
     page(&[429], RateLimited),
     page(&[], UpstreamUnavailable),
-    words(&[401, 403], OVERLOAD, ModelOverloaded),
-    words(&[401, 403], INTERNAL, UpstreamInternal),
+    sentence(&[401, 403], sentences::OVERLOADED, ModelOverloaded),
+    sentence(&[401, 403], sentences::INTERNAL, UpstreamInternal),
     status(&[401], CredentialRejected),
     status(&[402], QuotaExhausted),
-    words(&[403], NO_ACCESS, ModelNotEntitled),
+    sentence(&[403], sentences::NO_ACCESS, ModelNotEntitled),
     words(&[404], &["model"], ModelNotFound),
     words(&[429], MONEY, QuotaExhausted),
     status(&[429], RateLimited),
-    sentence(&[400], &["api key not valid", "api key expired"], CredentialRejected),
     status(&[400, 404, 405, 406, 409, 410, 411, 412, 413, 414, 415, 422, 431, 501], RequestInvalid),
     status(&[451], PolicyBlocked),
     status(&[529], ModelOverloaded),

@@ -2,29 +2,15 @@
 //! The order is the rule: a page that no API wrote, the code of a detail, wording that shows a transient fault behind an
 //! authentication status, the named type, the status.
 
-use crate::classify::table::{Row, code, code_at, code_words, page, sentence, status, words};
+use crate::classify::sentences;
+use crate::classify::table::{Row, code, code_at, code_sentences, code_words, page, sentence, status, words};
 
-/// Wording of a spent account, in lower case; only where type and status speak of the account.
+/// Wording of a spent account, in lower case; in the beginning of a 429 only.
 const MONEY: &[&str] = &["credit balance is too low", "specified api usage limits", "spend limit", "spending limit"];
-/// The message of a spent account, where the status mostly speaks of the request.
-const MONEY_SENTENCES: &[&str] = &[
-    "your credit balance is too low",
-    "your credit balance is too low to access the anthropic api",
-    "your credit balance is too low to access the claude api",
-    "you have reached your specified api usage limits",
-    "you have reached your specified workspace api usage limits",
-];
-/// The message of a suspension; believed at 401 and 403 only.
-const SUSPENDED: &[&str] = &[
-    "this organization has been disabled",
-    "your organization has been disabled",
-    "this account has been disabled",
-    "your account has been disabled",
-    "this account has been suspended",
-    "your account has been suspended",
-];
 /// Wording of a refusal of the request for its content.
 const POLICY: &[&str] = &["content filtering policy", "usage policy", "violates our policies"];
+/// A rate, whatever else the message advises.
+const RATE: &[&str] = &["rate limit", "too many requests"];
 /// Wording of a lack of capacity.
 const OVERLOAD: &[&str] = &["overloaded", "at capacity", "no capacity"];
 /// Wording of a fault inside the upstream.
@@ -50,14 +36,15 @@ pub(crate) const ROWS: &[Row] = &[
     code(&["enforced_spend_limit_reached", "credit_balance_exhausted", "insufficient_quota"], QuotaExhausted),
     code(&["account_suspended", "organization_disabled"], AccountSuspended),
     // Transient faults in the shell of an authentication error.
-    words(&[401, 403], OVERLOAD, ModelOverloaded),
-    code_words(SHELLS, OVERLOAD, ModelOverloaded),
-    words(&[401, 403], INTERNAL, UpstreamInternal),
-    code_words(SHELLS, INTERNAL, UpstreamInternal),
-    sentence(&[401, 403], SUSPENDED, AccountSuspended),
+    sentence(&[401, 403], sentences::OVERLOADED, ModelOverloaded),
+    code_sentences(SHELLS, sentences::OVERLOADED, ModelOverloaded),
+    sentence(&[401, 403], sentences::INTERNAL, UpstreamInternal),
+    code_sentences(SHELLS, sentences::INTERNAL, UpstreamInternal),
+    sentence(&[401, 403], sentences::SUSPENDED, AccountSuspended),
     // Types that say it all, whatever the status.
     code(&["overloaded_error"], ModelOverloaded),
     code(&["billing_error"], QuotaExhausted),
+    code_words(&["rate_limit_error"], RATE, RateLimited),
     code_words(&["rate_limit_error"], MONEY, QuotaExhausted),
     code(&["rate_limit_error"], RateLimited),
     code(&["authentication_error"], CredentialRejected),
@@ -73,24 +60,28 @@ pub(crate) const ROWS: &[Row] = &[
     code(&["request_too_large", "conflict_error", "exceed_context_size_error", "not_supported_error"], RequestInvalid),
     code_words(&["not_found_error"], &["model"], ModelNotFound),
     code(&["not_found_error"], RequestInvalid),
-    code_words(&["permission_error"], MONEY, QuotaExhausted),
-    code_words(&["permission_error"], &["model"], ModelNotEntitled),
+    code_sentences(&["permission_error"], sentences::MONEY, QuotaExhausted),
+    code_sentences(&["permission_error"], sentences::NO_ACCESS, ModelNotEntitled),
+    code_words(&["permission_error"], sentences::MODERATED, PolicyBlocked),
     code(&["permission_error"], Unclassified),
     // The type of every 4xx: it decides only where the status does not name the account.
-    Row { in_band: true, sentences: MONEY_SENTENCES, ..code(&["invalid_request_error"], QuotaExhausted) },
+    Row { in_band: true, sentences: sentences::MONEY, ..code(&["invalid_request_error"], QuotaExhausted) },
     Row { in_band: true, ..code_words(&["invalid_request_error"], POLICY, PolicyBlocked) },
     Row { in_band: true, ..code(&["invalid_request_error"], RequestInvalid) },
     // The status.
     status(&[401], CredentialRejected),
     status(&[402], QuotaExhausted),
-    words(&[403], MONEY, QuotaExhausted),
-    words(&[403], &["model"], ModelNotEntitled),
+    sentence(&[403], sentences::MONEY, QuotaExhausted),
+    sentence(&[403], sentences::NO_ACCESS, ModelNotEntitled),
+    words(&[403], sentences::MODERATED, PolicyBlocked),
     words(&[404], &["model"], ModelNotFound),
     status(&[404], RequestInvalid),
+    words(&[429], RATE, RateLimited),
     words(&[429], MONEY, QuotaExhausted),
     status(&[429], RateLimited),
     status(&[451], PolicyBlocked),
-    sentence(REQUEST, MONEY_SENTENCES, QuotaExhausted),
+    // Anthropic gives every 400 this type; a text without it is not Anthropic's.
+    Row { sentences: sentences::MONEY, ..code_at(REQUEST, &["invalid_request_error"], QuotaExhausted) },
     words(REQUEST, POLICY, PolicyBlocked),
     status(REQUEST, RequestInvalid),
     status(&[501], RequestInvalid),
