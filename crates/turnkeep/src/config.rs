@@ -39,6 +39,7 @@ pub use error::{ConfigError, ConfigErrors, Warning};
 pub use listen::Listen;
 pub use model::{ANY_MODEL, Model, Route};
 pub use reload::{RESTART_KEYS, needs_restart};
+pub(crate) use secret::FILE_WAIT;
 pub use secret::SecretRef;
 pub use server::{DEFAULT_PORT, Server, Tls};
 pub use startup::{KeyRule, startup_rule};
@@ -101,9 +102,9 @@ impl Config {
         Ok(Config { text_hash: Some(hash(&text)), ..config })
     }
 
-    /// Whether the file holds another text than the one that this was read from. One that cannot be read does.
-    pub(crate) fn is_stale(&self, file: &Path) -> bool {
-        self.text_hash != read_file(file).ok().map(|text| hash(&text))
+    /// What tells the text of a file apart from another; nothing of one that cannot be read.
+    pub(crate) fn text_hash_of(file: &Path) -> Option<u64> {
+        read_file(file).ok().map(|text| hash(&text))
     }
 
     /// Checks a text as if it stood in `file`: messages name that file, and relative paths start at its folder.

@@ -5,16 +5,18 @@
 mod command;
 mod entry;
 mod follow;
+mod running;
 #[cfg(test)]
 mod tests;
 
-use crate::config::SecretRef;
+use crate::config::{FILE_WAIT, SecretRef};
 use entry::{Entry, State};
 use futures_util::future::join_all;
+use running::Running;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use turnkeep_base::{AccountId, Secret};
 
 /// Where an account's secret is found.
@@ -28,6 +30,8 @@ type OnChange = Arc<dyn Fn(&AccountId, Option<Secret>) + Send + Sync>;
 struct Bounds {
     /// How long a command may run.
     run: Duration,
+    /// How long finding waits for what does not answer at once; what has not answered then is told later.
+    find: Duration,
     /// Between two refreshes of one account that were asked for.
     between_asked: Duration,
     /// After a refresh that failed, where the source's own interval is not shorter.
@@ -38,6 +42,7 @@ impl Default for Bounds {
     fn default() -> Self {
         Bounds {
             run: Duration::from_secs(30),
+            find: Duration::from_secs(2),
             between_asked: Duration::from_secs(30),
             after_failure: Duration::from_secs(60),
         }
@@ -47,27 +52,55 @@ impl Default for Bounds {
 /// Commands that run at once.
 const AT_ONCE: usize = 32;
 
-/// Fetches a secret once, wherever it is; a command may run for 30 seconds.
+/// Files that are read at once, those of mounts that hang included.
+static FILES: Semaphore = Semaphore::const_new(256);
+
+/// Fetches a secret once, wherever it is, without holding up a thread of the runtime or its end: a command may run for
+/// 30 seconds, and a file is given up after [`FILE_WAIT`].
 ///
 /// # Errors
 /// In words, without a secret.
 pub async fn fetch(source: &SecretSource) -> Result<Secret, String> {
-    fetch_within(source, Bounds::default().run, None).await
+    fetch_within(source, Bounds::default().run).await
 }
 
-async fn fetch_within(source: &SecretSource, run: Duration, known: Option<&Secret>) -> Result<Secret, String> {
+async fn fetch_within(source: &SecretSource, run: Duration) -> Result<Secret, String> {
     match source {
         SecretSource::Env(_) | SecretSource::Plain(_) => source.resolve(),
         SecretSource::File(_) => {
-            let source = source.clone();
-            let read = tokio::task::spawn_blocking(move || source.resolve()).await;
-            read.map_err(|error| format!("reading did not end: {error}"))?
+            let read = async { read_file(source, FILES.acquire().await.ok()).await };
+            tokio::time::timeout(FILE_WAIT, read).await.unwrap_or_else(|_| Err(source.not_read_within(FILE_WAIT)))
         }
         SecretSource::Command { words, .. } => {
-            let text = command::output(words, run, known).await.map_err(|why| format!("{source} {why}"))?;
-            source.one_line(&text)
+            // The place is named once, before everything that is said of it.
+            let name = source.to_string();
+            let accept = |text: &str| {
+                source.one_line(text).map_err(|why| why.strip_prefix(&name).unwrap_or(&why).trim_start().to_owned())
+            };
+            command::output(words, run, accept).await.map_err(|why| format!("{name} {why}"))
         }
     }
+}
+
+async fn read_file(source: &SecretSource, turn: Option<SemaphorePermit<'static>>) -> Result<Secret, String> {
+    let owned = source.clone();
+    let read = move || {
+        let read = owned.resolve_unbounded();
+        drop(turn);
+        read
+    };
+    apart(read).await.unwrap_or_else(|error| Err(format!("{source} cannot be read: {error}")))
+}
+
+/// Does something that may never end on a thread that is not the runtime's, which would wait for it at its end.
+async fn apart<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+    let (tell, told) = oneshot::channel();
+    let run = move || {
+        // Nobody listens where it was given up.
+        let _ = tell.send(job());
+    };
+    std::thread::Builder::new().name("secret-file".into()).spawn(run).map_err(|error| error.to_string())?;
+    told.await.map_err(|_| "its reader has ended".to_owned())
 }
 
 /// Holds the current secret of each account. Dropping it ends every refresh, and kills a command that runs.
@@ -77,6 +110,10 @@ pub struct Keeper {
 
 struct Shared {
     state: Mutex<State>,
+    /// Held while the watcher is told and while others are taken, so that nobody is told of an account's secret after
+    /// another source has taken its place. Locked before the state, never while it is held; the watcher may ask for a
+    /// refresh, but takes no others.
+    telling: Mutex<()>,
     bounds: Bounds,
     commands: Semaphore,
     on_change: OnChange,
@@ -91,8 +128,14 @@ pub struct Found(Vec<FoundOne>);
 struct FoundOne {
     id: AccountId,
     source: Option<SecretSource>,
-    /// Nothing where a command has run for the same source already.
-    fetched: Option<Result<Secret, String>>,
+    answer: Answer,
+}
+
+enum Answer {
+    /// A command has run for the same source already.
+    Known,
+    Here(Result<Secret, String>),
+    Later(Running),
 }
 
 impl Keeper {
@@ -105,7 +148,8 @@ impl Keeper {
     fn within(bounds: Bounds, on_change: OnChange) -> Arc<Self> {
         let state = Mutex::new(State { entries: BTreeMap::new(), serial: 0 });
         let commands = Semaphore::new(AT_ONCE);
-        Arc::new(Keeper { shared: Arc::new(Shared { state, bounds, commands, on_change }) })
+        let telling = Mutex::new(());
+        Arc::new(Keeper { shared: Arc::new(Shared { state, telling, bounds, commands, on_change }) })
     }
 
     /// Takes these accounts in place of those it has: [`Keeper::find`], then [`Keeper::take`].
@@ -115,34 +159,51 @@ impl Keeper {
     }
 
     /// Finds the secrets of accounts that are new, whose source is another, or that need no command. Changes nothing
-    /// and fails for no account: what is wrong with one is its problem once it is taken. Commands may take 30 seconds.
+    /// and fails for no account: what is wrong with one is its problem once it is taken. It waits for 2 seconds; a
+    /// command that has not answered then runs on, and is told of when it has. Dropping what was found ends it.
     pub async fn find(&self, sources: Vec<Sourced>) -> Found {
         let find = |(id, source): Sourced| async move {
             let source = match source {
                 Ok(source) => source,
-                Err(why) => return FoundOne { id, source: None, fetched: Some(Err(why)) },
+                Err(why) => return FoundOne { id, source: None, answer: Answer::Here(Err(why)) },
             };
             let known = self.shared.state().entries.get(&id).is_some_and(|entry| entry.is_of(Some(&source)));
-            let fetched = match (&source, known) {
-                (SecretSource::Command { .. }, true) => None,
-                (SecretSource::Command { .. }, false)
-                | (SecretSource::Env(_) | SecretSource::File(_) | SecretSource::Plain(_), _) => {
-                    Some(self.shared.fetch(&source, None).await)
+            let answer = match (&source, known) {
+                (SecretSource::Command { .. }, true) => Answer::Known,
+                (SecretSource::Env(_) | SecretSource::Plain(_), _) => Answer::Here(source.resolve()),
+                (SecretSource::Command { .. }, false) | (SecretSource::File(_), _) => {
+                    let mut running = Running::start(self.shared.clone(), source.clone());
+                    match tokio::time::timeout(self.shared.bounds.find, running.answer()).await {
+                        Ok(answer) => Answer::Here(answer),
+                        Err(_) => Answer::Later(running),
+                    }
                 }
             };
-            FoundOne { id, source: Some(source), fetched }
+            FoundOne { id, source: Some(source), answer }
         };
         Found(join_all(sources.into_iter().map(find)).await)
     }
 
-    /// Keeps what was found, in place of all it has, and refreshes it from now on. Gives the accounts' secrets in the
-    /// order they were asked for; `on_change` is not told of them. A source that is the same keeps its secret where it
-    /// could not be found again; another source does not. Of two entries with one id the first counts.
+    /// As [`Keeper::take_into`], for one who gives the secrets to nobody that is also told by `on_change`.
     pub fn take(&self, found: Found) -> Vec<Option<Secret>> {
+        self.take_into(found, |secrets| secrets)
+    }
+
+    /// Keeps what was found, in place of all it has, and refreshes it from now on. Gives `then` the accounts' secrets in
+    /// the order they were asked for; `on_change` is not told of them, and of no other before `then` is done: what it
+    /// is told is newer. `then` must neither wait nor take others. A source that is the same keeps its secret where it
+    /// could not be found again; another source does not. Of two entries with one id the first counts.
+    pub fn take_into<T>(&self, found: Found, then: impl FnOnce(Vec<Option<Secret>>) -> T) -> T {
+        let _quiet = self.shared.telling();
+        let secrets = self.replace(found);
+        then(secrets)
+    }
+
+    fn replace(&self, found: Found) -> Vec<Option<Secret>> {
         let mut state = self.shared.state();
         let mut old = std::mem::take(&mut state.entries);
         let mut secrets = Vec::new();
-        for FoundOne { id, source, fetched } in found.0 {
+        for FoundOne { id, source, answer } in found.0 {
             if let Some(first) = state.entries.get(&id) {
                 secrets.push(first.secret.clone());
                 continue;
@@ -155,13 +216,23 @@ impl Keeper {
                     Entry::new(source, state.serial)
                 }
             };
-            if let Some(fetched) = fetched {
-                if let Err(why) = &fetched {
-                    tracing::warn!(account = %id, %why, "an account without a usable secret");
+            let later = match answer {
+                Answer::Known => None,
+                Answer::Here(fetched) => {
+                    if let Err(why) = &fetched {
+                        tracing::warn!(account = %id, %why, "an account without a usable secret");
+                    }
+                    entry.settle(fetched);
+                    None
                 }
-                entry.settle(fetched);
-            }
-            self.shared.follow(&id, &mut entry);
+                Answer::Later(running) => {
+                    let why = running.not_yet();
+                    tracing::warn!(account = %id, %why, "an account whose secret comes later");
+                    entry.settle(Err(why));
+                    Some(running)
+                }
+            };
+            self.shared.follow(&id, &mut entry, later);
             secrets.push(entry.secret.clone());
             state.entries.insert(id, entry);
         }
@@ -207,11 +278,16 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn fetch(&self, source: &SecretSource, known: Option<&Secret>) -> Result<Secret, String> {
+    /// Likewise; the watcher, and whoever takes others, must not panic, and nothing is half done where they do.
+    fn telling(&self) -> MutexGuard<'_, ()> {
+        self.telling.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn fetch(&self, source: &SecretSource) -> Result<Secret, String> {
         let _turn = match source {
             SecretSource::Command { .. } => self.commands.acquire().await.ok(),
             SecretSource::Env(_) | SecretSource::File(_) | SecretSource::Plain(_) => None,
         };
-        fetch_within(source, self.bounds.run, known).await
+        fetch_within(source, self.bounds.run).await
     }
 }

@@ -1,13 +1,15 @@
 //! Where a secret is found. The file of the configuration itself holds none, unless the operator says so.
 
+mod file;
+
 use super::read::{Fields, Item, Known};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 use turnkeep_base::Secret;
 
-/// The longest secret file that is read, in bytes.
-const MAX_SECRET_FILE: u64 = 64 * 1024;
+/// How long a file may take to be read; a file of a mount that hangs may never be.
+pub(crate) const FILE_WAIT: Duration = Duration::from_secs(5);
 
 /// Where a secret is found.
 #[derive(Clone, Debug)]
@@ -54,15 +56,27 @@ impl SecretRef {
         }
     }
 
-    /// Fetches the secret now. The line end at the end of a file is not part of it. A command is not run here: that
-    /// takes time, and is the business of [`crate::secrets`].
+    /// Fetches the secret now, on this thread, within [`FILE_WAIT`]; a task calls [`crate::secrets::fetch`] instead. The
+    /// line end at the end of a file is not part of it. A command is not run here: that takes time, and is the business
+    /// of [`crate::secrets`].
     ///
     /// # Errors
-    /// In words, with the place to mend: not set, not there, not text, empty, or with a line break inside (no provider
-    /// issues one, and no header can carry it).
+    /// In words, with the place to mend: not set, not there, no regular file, not read in time, not text, empty, more
+    /// than one line, or with a control character (no provider issues one, and no header can carry it).
     pub fn resolve(&self) -> Result<Secret, String> {
+        match self {
+            SecretRef::File(path) => self.one_line(&file::read_within(path, FILE_WAIT)?),
+            SecretRef::Env(_) | SecretRef::Plain(_) | SecretRef::Command { .. } => self.resolve_unbounded(),
+        }
+    }
+
+    /// The same, without a bound of time: for a thread that nobody waits for.
+    ///
+    /// # Errors
+    /// As [`SecretRef::resolve`].
+    pub(crate) fn resolve_unbounded(&self) -> Result<Secret, String> {
         let text = match self {
-            SecretRef::Plain(secret) => return Ok(secret.clone()),
+            SecretRef::Plain(secret) => secret.expose().to_owned(),
             SecretRef::Env(name) => match std::env::var(name) {
                 Ok(text) => text,
                 Err(std::env::VarError::NotPresent) => return Err(format!("environment variable {name} is not set")),
@@ -70,7 +84,7 @@ impl SecretRef {
                     return Err(format!("environment variable {name} is not UTF-8 text"));
                 }
             },
-            SecretRef::File(path) => read_file(path)?,
+            SecretRef::File(path) => file::read(path)?,
             SecretRef::Command { .. } => return Err(format!("{self} is run by a gateway that serves, not here")),
         };
         self.one_line(&text)
@@ -79,28 +93,27 @@ impl SecretRef {
     /// The secret that a text from this place is.
     ///
     /// # Errors
-    /// In words, without the text: empty, or more than one line.
+    /// In words, without the text: empty, more than one line, or with a control character.
     pub(crate) fn one_line(&self, text: &str) -> Result<Secret, String> {
         let text = text.strip_suffix('\n').unwrap_or(text);
         let text = text.strip_suffix('\r').unwrap_or(text);
         if text.trim().is_empty() {
             return Err(format!("{self} is empty"));
         }
-        if text.contains(['\n', '\r', '\0']) {
+        if text.contains(['\n', '\r']) {
             return Err(format!("{self} holds more than one line; a secret is one line"));
+        }
+        if let Some(control) = text.chars().find(|c| c.is_control()) {
+            let number = u32::from(control);
+            return Err(format!("{self} holds a control character (U+{number:04X}); a secret is plain text"));
         }
         Ok(Secret::new(text.to_owned()))
     }
-}
 
-fn read_file(path: &PathBuf) -> Result<String, String> {
-    let told = |error: std::io::Error| format!("file {} cannot be read: {error}", path.display());
-    let length = std::fs::metadata(path).map_err(told)?.len();
-    if length > MAX_SECRET_FILE {
-        return Err(format!("file {} is {length} bytes long; a secret has at most {MAX_SECRET_FILE}", path.display()));
+    /// What is said of a place that gave nothing within a time.
+    pub(crate) fn not_read_within(&self, limit: Duration) -> String {
+        format!("{self} could not be read within {}", super::show_duration(limit))
     }
-    let bytes = std::fs::read(path).map_err(told)?;
-    String::from_utf8(bytes).map_err(|_| format!("file {} is not UTF-8 text", path.display()))
 }
 
 const SECRET: Known = Known { table: "a secret", keys: &["env", "file"], later: &[] };

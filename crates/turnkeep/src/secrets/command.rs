@@ -1,122 +1,188 @@
 //! Runs a command for what it prints: without a shell, with the gateway's environment, within bounds of time and size.
-//! A command that is given up is killed with everything it has started.
+//! When it has ended or is given up, everything it has started is killed, except what has left its process group (as
+//! `setsid` does): that cannot be caught. What it says to stderr is counted and never kept: it may hold a secret in any
+//! form.
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::os::unix::process::ExitStatusExt;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::{Child, Command};
-use turnkeep_base::Secret;
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// The most that a command may print, in bytes.
 const MOST: usize = 64 * 1024;
 
-/// The most that is told of what a command said of its failure, in characters.
-const TOLD: usize = 300;
+/// How long the output of a command that has ended is waited for, where something it has started holds it open.
+const GRACE: Duration = Duration::from_millis(200);
 
-/// A part of what was printed that is shorter is not looked for in what is told, in bytes: it would hide common words.
-const SHORT: usize = 6;
-
-/// What the command prints, which may take `limit`. `known` is not told of in an error, whatever the command says.
+/// What the command prints, which may take `limit`, as `accept` takes it.
 ///
 /// # Errors
-/// In words that go on after the command's name, without anything it has printed as its output: it cannot be started,
-/// runs too long, prints too much or no text, or ends with another status than 0; then with what it said to stderr,
-/// shortened.
-pub(super) async fn output(words: &[String], limit: Duration, known: Option<&Secret>) -> Result<String, String> {
+/// In words that go on after the command's name, without anything it has printed anywhere: it cannot be started, runs
+/// too long, prints too much, no text or what is not accepted, or ends with another status than 0; and how many bytes
+/// it wrote to stderr.
+pub(super) async fn output<T>(
+    words: &[String],
+    limit: Duration,
+    accept: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T, String> {
     let Some((program, arguments)) = words.split_first() else { return Err("names no program".into()) };
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // A group of its own, so that nothing it starts outlives it.
+    // A group of its own, so that what it starts can be ended with it.
     command.process_group(0).kill_on_drop(true);
     let child = command.spawn().map_err(|error| format!("cannot be started: {error}"))?;
-    let mut group = Group { child, done: false };
-    match tokio::time::timeout(limit, group.finish(known)).await {
+    let said = AtomicU64::new(0);
+    let mut group = Group { child };
+    let result = match tokio::time::timeout(limit, group.finish(&said)).await {
         Ok(result) => result,
         Err(_) => Err(format!("did not end within {}", crate::config::show_duration(limit))),
-    }
+    };
+    result.and_then(|printed| accept(&printed)).map_err(|why| told(&why, said.load(Ordering::Relaxed)))
 }
 
-/// A running command; dropped before it is done, it is killed with its group.
+/// The failure, and what the operator can do about it.
+fn told(why: &str, said: u64) -> String {
+    let said = match said {
+        0 => "it wrote nothing to stderr".to_owned(),
+        said => format!("the {said} bytes it wrote to stderr are not shown, as they may hold a secret"),
+    };
+    format!("{why}; {said}: run it by hand to see more, and try it with turnkeep check --probe")
+}
+
+/// A running command. Its group is killed when this is dropped, unless the command was reaped before.
 struct Group {
     child: Child,
-    done: bool,
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        let pid = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        if let (false, Some(pid)) = (self.done, pid) {
-            // It fails where everything has ended by itself.
-            let _ = kill_process_group(pid, Signal::KILL);
-        }
+        self.kill();
     }
 }
 
 impl Group {
-    async fn finish(&mut self, known: Option<&Secret>) -> Result<String, String> {
-        let (Some(mut out), Some(mut err)) = (self.child.stdout.take(), self.child.stderr.take()) else {
+    /// Nothing once the command is reaped, as its number may then be another's.
+    fn pid(&self) -> Option<Pid> {
+        self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
+    }
+
+    fn kill(&self) {
+        if let Some(pid) = self.pid() {
+            // It fails where everything has ended by itself.
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+    }
+
+    async fn finish(&mut self, said: &AtomicU64) -> Result<String, String> {
+        let (Some(mut out), Some(err)) = (self.child.stdout.take(), self.child.stderr.take()) else {
             return Err("has no output".into());
         };
-        // The child is reaped only after its output has ended, so its group's number cannot be another's before.
-        let told = |error: std::io::Error| format!("cannot be read: {error}");
-        let printed = async { read(&mut out, MOST).await.map_err(told)?.ok_or_else(too_much) };
-        let said = async { drain(&mut err).await.map_err(told) };
-        let (printed, said) = tokio::try_join!(printed, said)?;
-        let status = self.child.wait().await.map_err(|error| format!("cannot be waited for: {error}"))?;
-        self.done = true;
-        if !status.success() {
-            let how = match (status.code(), status.signal()) {
-                (Some(code), _) => format!("ended with status {code}"),
-                (None, Some(signal)) => format!("was ended by signal {signal}"),
-                (None, None) => "failed".to_owned(),
+        let Some(pid) = self.pid() else { return Err("has no number".into()) };
+        let mut printed = Vec::new();
+        {
+            let reading = async {
+                let both = tokio::try_join!(read(&mut out, &mut printed), count(err, said));
+                both.map(|_| ())
             };
-            let said = shortened(&said, &String::from_utf8_lossy(&printed), known);
-            return Err(if said.is_empty() { how } else { format!("{how}: {said}") });
+            let ended = ended(pid);
+            tokio::pin!(reading, ended);
+            tokio::select! {
+                read = &mut reading => {
+                    read?;
+                    ended.await?;
+                }
+                ended = &mut ended => {
+                    ended?;
+                    // What holds the output open now is a child that was left behind; it is not waited for.
+                    if let Ok(read) = tokio::time::timeout(GRACE, reading).await {
+                        read?;
+                    }
+                }
+            }
+        }
+        // All the command itself has written is there since it ended, also where this process got no time to read it.
+        rest(&out, &mut printed)?;
+        // Its number is its own until it is reaped.
+        self.kill();
+        let status = self.child.wait().await.map_err(|error| format!("cannot be waited for: {error}"))?;
+        if !status.success() {
+            return Err(how(status));
         }
         String::from_utf8(printed).map_err(|_| "printed something that is not UTF-8 text".to_owned())
     }
 }
 
-fn too_much() -> String {
-    format!("printed more than {}", crate::config::show_size(MOST as u64))
-}
-
-/// Everything, or nothing if it is more than `most` bytes.
-async fn read(from: &mut (impl AsyncRead + Unpin), most: usize) -> std::io::Result<Option<Vec<u8>>> {
-    let mut all = Vec::new();
-    from.take(most as u64 + 1).read_to_end(&mut all).await?;
-    Ok((all.len() <= most).then_some(all))
-}
-
-/// The beginning; the rest is read and thrown away, so that the command is not held up.
-async fn drain(from: &mut (impl AsyncRead + Unpin)) -> std::io::Result<String> {
-    let mut kept = Vec::new();
-    from.take(MOST as u64).read_to_end(&mut kept).await?;
-    let cut = tokio::io::copy(from, &mut tokio::io::sink()).await? > 0;
-    let text = String::from_utf8_lossy(&kept);
-    // A word that was cut in two may be half of a secret.
-    let whole = if cut { text.rfind(char::is_whitespace).and_then(|end| text.get(..end)).unwrap_or("") } else { &text };
-    Ok(whole.to_owned())
-}
-
-/// What was said, on one line, without what was printed and without the known secret.
-fn shortened(said: &str, printed: &str, known: Option<&Secret>) -> String {
-    let mut hidden: Vec<&str> = printed.lines().chain(printed.split_whitespace()).map(str::trim).collect();
-    hidden.extend(known.map(Secret::expose));
-    hidden.retain(|text| text.len() >= SHORT);
-    // The longest first: it may hold the others.
-    hidden.sort_by_key(|text| std::cmp::Reverse(text.len()));
-    let mut said = said.to_owned();
-    for text in hidden {
-        said = said.replace(text, "[secret]");
+fn how(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with status {code}"),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => "failed".to_owned(),
     }
-    let said: String = said.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let said: Vec<&str> = said.split_whitespace().collect();
-    let said = said.join(" ");
-    match said.char_indices().nth(TOLD) {
-        Some((end, _)) => format!("{}…", said.get(..end).unwrap_or_default()),
-        None => said,
+}
+
+fn unreadable(error: impl std::fmt::Display) -> String {
+    format!("cannot be read: {error}")
+}
+
+/// Waits until the process has ended, and leaves it to be reaped.
+async fn ended(pid: Pid) -> Result<(), String> {
+    let unwaitable = |error: std::io::Error| format!("cannot be waited for: {error}");
+    // From before the first look, so that no end is missed between a look and the next signal.
+    let mut children = signal(SignalKind::child()).map_err(unwaitable)?;
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    loop {
+        match waitid(WaitId::Pid(pid), look) {
+            Ok(Some(_)) => return Ok(()),
+            Ok(None) => {}
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(unwaitable(error.into())),
+        }
+        children.recv().await;
+    }
+}
+
+/// Reads everything into `all`, which holds what was read also where this is given up.
+async fn read(from: &mut ChildStdout, all: &mut Vec<u8>) -> Result<(), String> {
+    while from.read_buf(all).await.map_err(unreadable)? > 0 {
+        within(all)?;
+    }
+    Ok(())
+}
+
+/// Reads what is there without waiting: the pipe is one that does not block.
+fn rest(from: &ChildStdout, all: &mut Vec<u8>) -> Result<(), String> {
+    let mut part = [0; 4096];
+    loop {
+        match rustix::io::read(from, &mut part) {
+            Ok(0) | Err(Errno::AGAIN) => return Ok(()),
+            Ok(length) => all.extend_from_slice(part.get(..length).unwrap_or_default()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(unreadable(error)),
+        }
+        within(all)?;
+    }
+}
+
+fn within(printed: &[u8]) -> Result<(), String> {
+    match printed.len() <= MOST {
+        true => Ok(()),
+        false => Err(format!("printed more than {}", crate::config::show_size(MOST as u64))),
+    }
+}
+
+/// Reads everything, so that the command is not held up, and keeps only how much it was.
+async fn count(mut from: ChildStderr, said: &AtomicU64) -> Result<(), String> {
+    let mut part = [0; 4096];
+    loop {
+        let length = from.read(&mut part).await.map_err(unreadable)?;
+        if length == 0 {
+            return Ok(());
+        }
+        said.fetch_add(length as u64, Ordering::Relaxed);
     }
 }

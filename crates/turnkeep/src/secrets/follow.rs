@@ -1,16 +1,18 @@
 //! One account's refreshing: by its clock, and when asked. One task does it, so an account's refreshes never overlap.
 
 use super::entry::{Entry, Following};
+use super::running::Running;
 use super::{SecretSource, Shared};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
-use turnkeep_base::AccountId;
+use turnkeep_base::{AccountId, Secret};
 
 impl Shared {
-    /// Starts an entry's task, if its source can ever give another secret and it has none yet.
-    pub(super) fn follow(self: &Arc<Self>, id: &AccountId, entry: &mut Entry) {
+    /// Starts an entry's task, if its source can ever give another secret and it has none yet. `first` is a run that has
+    /// begun, whose answer is taken as a refresh's.
+    pub(super) fn follow(self: &Arc<Self>, id: &AccountId, entry: &mut Entry, first: Option<Running>) {
         let Some(source) = &entry.source else { return };
         let every = match source {
             SecretSource::Command { every, .. } => Some(*every),
@@ -18,6 +20,10 @@ impl Shared {
             SecretSource::Env(_) | SecretSource::Plain(_) => return,
         };
         if entry.following.is_some() {
+            // Its own task fetches it, so that two answers never come in the wrong order.
+            if first.is_some() {
+                entry.ask();
+            }
             return;
         }
         let task = Task {
@@ -30,7 +36,7 @@ impl Shared {
             asked_at: None,
         };
         let due = self.due(every, entry.problem.is_none());
-        entry.following = Some(Following(tokio::spawn(task.run(due)).abort_handle()));
+        entry.following = Some(Following(tokio::spawn(task.run(due, first)).abort_handle()));
     }
 
     /// When the next refresh is due.
@@ -52,7 +58,12 @@ struct Task {
 }
 
 impl Task {
-    async fn run(mut self, mut due: Option<Instant>) {
+    async fn run(mut self, mut due: Option<Instant>, first: Option<Running>) {
+        if let Some(mut first) = first {
+            let answer = first.answer().await;
+            let Some(well) = self.settle(answer, false) else { return };
+            due = self.shared.due(self.every, well);
+        }
         loop {
             let between = self.shared.bounds.between_asked;
             let not_before = self.asked_at.map(|at| at + between);
@@ -72,16 +83,16 @@ impl Task {
             if by_ask {
                 self.asked_at = Some(Instant::now());
             }
-            let Some(well) = self.refresh(by_ask).await else { return };
+            let fetched = self.shared.fetch(&self.source).await;
+            let Some(well) = self.settle(fetched, by_ask) else { return };
             due = self.shared.due(self.every, well);
         }
     }
 
-    /// Whether it went well; nothing when the entry is gone.
-    async fn refresh(&mut self, by_ask: bool) -> Option<bool> {
-        // Only to take it out of what the command says of its failure.
-        let known = self.shared.state().entries.get(&self.id).and_then(|entry| entry.secret.clone());
-        let fetched = self.shared.fetch(&self.source, known.as_ref()).await;
+    /// Keeps what was fetched and tells of it. Whether it went well; nothing when the entry is gone.
+    fn settle(&mut self, fetched: Result<Secret, String>, by_ask: bool) -> Option<bool> {
+        // Until the watcher is told no other source takes this one's place: its secret would be told before this one.
+        let _order = self.shared.telling();
         let failed = fetched.as_ref().err().cloned();
         let (changed, secret) = {
             let mut state = self.shared.state();

@@ -1,5 +1,7 @@
 //! Secrets from real commands, and how they change. Commands say that they ran by a line in a file.
 
+mod late;
+mod places;
 mod refreshing;
 mod running;
 
@@ -87,6 +89,12 @@ fn watched(bounds: Bounds) -> (Arc<Keeper>, Told) {
 
 fn sourced(account: &str, source: SecretSource) -> Sourced {
     (id(account), Ok(source))
+}
+
+/// Bounds that a test can wait for.
+fn quick() -> Bounds {
+    let tick = Duration::from_millis(50);
+    Bounds { run: PATIENCE, find: PATIENCE, between_asked: tick, after_failure: tick }
 }
 
 fn current(keeper: &Keeper, account: &str) -> Option<String> {
