@@ -2,6 +2,7 @@
 
 use crate::commands::Failure;
 use crate::config::{Config, KeyRule, startup_rule};
+use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use turnkeep_base::Secret;
@@ -51,10 +52,11 @@ pub async fn load(config: &Config, store: &dyn Store) -> Result<Loaded, Failure>
 ///
 /// # Errors
 /// Usage: a secret is not to be had, or two keys have the same.
-pub(super) fn of_config(config: &Config, pepper: &Pepper) -> Result<BTreeMap<KeyDigest, Known>, Failure> {
+pub(super) async fn of_config(config: &Config, pepper: &Pepper) -> Result<BTreeMap<KeyDigest, Known>, Failure> {
     let mut configured = BTreeMap::new();
-    for key in &config.keys {
-        let secret = key.secret.resolve().map_err(|why| Failure::Usage(format!("keys {:?}: {why}", key.name)))?;
+    let secrets = join_all(config.keys.iter().map(|key| crate::secrets::fetch(&key.secret))).await;
+    for (key, secret) in config.keys.iter().zip(secrets) {
+        let secret = secret.map_err(|why| Failure::Usage(format!("keys {:?}: {why}", key.name)))?;
         let caller = Caller {
             name: key.name.as_str().into(),
             scopes: key.scopes.iter().map(|scope| scope_of(scope.name())).collect::<Option<_>>().unwrap_or_default(),

@@ -96,7 +96,7 @@ impl Live {
         };
         let snapshot = store.keys_snapshot().await.map_err(Failure::operation)?;
         let own_keys = match from {
-            From::Start | From::File => keys::of_config(&config, &snapshot.pepper)?,
+            From::Start | From::File => keys::of_config(&config, &snapshot.pepper).await?,
             From::Store => self.keys.clone(),
         };
         let mut callers = keys::of_store(&snapshot);
@@ -113,18 +113,19 @@ impl Live {
         let standings = standing::load(store.as_ref(), &new).await?;
 
         // From here on nothing fails.
-        let secrets = keeper.take(found);
-        let setup = Setup {
-            tuning: config.tuning.clone(),
-            upstreams: upstreams::specs(&upstreams),
-            entries: upstreams.values().map(|built| built.entry.clone()).collect(),
-            accounts: specs.into_iter().zip(secrets).collect(),
-            routes: upstreams::pairs(&config),
-            saved: standing::restored(standings, SystemClock.unix_ms()),
-        };
         let left: Vec<AccountId> = known.into_iter().filter(|id| !configured.contains(id)).collect();
-        gateway.callers().replace(callers);
-        admission.reconfigure(setup);
+        let saved = standing::restored(standings, SystemClock.unix_ms());
+        keeper.take_into(found, |secrets| {
+            gateway.callers().replace(callers);
+            admission.reconfigure(Setup {
+                tuning: config.tuning.clone(),
+                upstreams: upstreams::specs(&upstreams),
+                entries: upstreams.values().map(|built| built.entry.clone()).collect(),
+                accounts: specs.into_iter().zip(secrets).collect(),
+                routes: upstreams::pairs(&config),
+                saved,
+            });
+        });
         // What runs on the connections of an account that is gone may finish; those that wait close.
         for id in left {
             if let Some(built) = upstreams.get(&*id.upstream) {

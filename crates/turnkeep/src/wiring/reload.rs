@@ -4,11 +4,9 @@
 use super::live::Live;
 use crate::commands::Failure;
 use crate::config::Config;
-use notify::{RecursiveMode, Watcher};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use turnkeep_engine::ports::WallClock;
 use turnkeep_store::{Keep, SystemClock};
@@ -17,49 +15,51 @@ use turnkeep_store::{Keep, SystemClock};
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// How often what is older than `store.keep` says is removed.
 const PRUNE_EVERY: Duration = Duration::from_secs(60 * 60);
-/// An editor writes a file in several steps: it is read when it has been left alone for so long.
+/// How often the configuration's file is looked at. Notices of the file system would wake the process at each write of the
+/// store, which mostly lies in the same folder, and say nothing of links further up.
+const FILE_LOOK_EVERY: Duration = Duration::from_millis(500);
+/// An editor writes a file in several steps: it is read a moment after a change was seen.
 const SETTLE: Duration = Duration::from_millis(200);
-/// It is read after so long even if it is written to again and again.
-const LONGEST_SETTLE: Duration = Duration::from_secs(2);
 
 /// Follows for as long as the gateway runs; without a file only the store.
 pub(super) async fn follow(mut live: Live, file: Option<PathBuf>) {
-    let (told, mut changed) = mpsc::channel(1);
-    let _watching = file.as_deref().and_then(|file| watch(file, told));
     let mut hangup = hangup();
     // The store may have changed since the start has read it: the first look reads it again, whatever its revision is.
     let mut seen = None;
     let mut looks = interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut file_looks = interval(FILE_LOOK_EVERY);
+    file_looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut prunes = interval(PRUNE_EVERY);
     prunes.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The text that was read last, whatever became of it. A change that no notice tells of (a link further up that now
-    // leads elsewhere, a change before anybody watched) shows in it.
+    // The text that was read last, whatever became of it. Looking at the text sees a file that was replaced, one behind
+    // links that now lead elsewhere, and a change before the first look.
     let mut text = live.config.text_hash;
-    let mut changing: Option<Changing> = None;
+    let mut settled: Option<Instant> = None;
     loop {
-        let due = changing.map_or_else(Instant::now, Changing::due);
+        let due = settled.unwrap_or_else(Instant::now);
         tokio::select! {
             () = hung_up(&mut hangup) => {
                 if let Some(file) = &file {
                     text = Config::text_hash_of(file);
                     reload(&mut live, file, "SIGHUP").await;
                 }
-                changing = None;
+                settled = None;
             }
-            Some(()) = changed.recv() => changing = Some(Changing::again(changing)),
-            () = sleep_until(due), if changing.is_some() => {
-                changing = None;
+            _ = file_looks.tick(), if file.is_some() => {
+                let other = file.as_deref().and_then(Config::text_hash_of).filter(|now| text != Some(*now));
+                if other.is_some() && settled.is_none() {
+                    settled = Some(Instant::now() + SETTLE);
+                }
+            }
+            () = sleep_until(due), if settled.is_some() => {
+                settled = None;
                 if let Some(file) = &file {
                     text = Config::text_hash_of(file);
                     reload(&mut live, file, "its file changed").await;
                 }
             }
             _ = looks.tick() => {
-                let other = file.as_deref().and_then(Config::text_hash_of).filter(|now| text != Some(*now));
-                if other.is_some() && changing.is_none() {
-                    changing = Some(Changing::again(None));
-                }
                 let Ok(revision) = live.parts.store.revision().await else { continue };
                 if seen != Some(revision) {
                     match live.store_changed().await {
@@ -73,25 +73,6 @@ pub(super) async fn follow(mut live: Live, file: Option<PathBuf>) {
             }
             _ = prunes.tick() => prune(&live).await,
         }
-    }
-}
-
-/// A file that is being changed.
-#[derive(Clone, Copy)]
-struct Changing {
-    first: Instant,
-    last: Instant,
-}
-
-impl Changing {
-    fn again(before: Option<Changing>) -> Changing {
-        let last = Instant::now();
-        Changing { first: before.map_or(last, |before| before.first), last }
-    }
-
-    /// When it is read: once it has been left alone, but not put off for ever by one who writes on and on.
-    fn due(self) -> Instant {
-        (self.last + SETTLE).min(self.first + LONGEST_SETTLE)
     }
 }
 
@@ -127,29 +108,6 @@ async fn reload(live: &mut Live, file: &Path, why: &str) {
             });
         }
     }
-}
-
-/// Watches the folder of a file, so that a file which is replaced by another is followed, too.
-fn watch(file: &Path, told: mpsc::Sender<()>) -> Option<notify::RecommendedWatcher> {
-    let file = std::path::absolute(file).ok()?;
-    let folder = file.parent()?.to_owned();
-    let name = file.file_name()?.to_owned();
-    let on_event = move |event: notify::Result<notify::Event>| {
-        let ours = event.is_ok_and(|event| {
-            !event.kind.is_access() && event.paths.iter().any(|path| path.file_name() == Some(&name))
-        });
-        // One notice waits at most; the next reading sees everything that came before it.
-        if ours {
-            let _ = told.try_send(());
-        }
-    };
-    let watcher = notify::recommended_watcher(on_event).and_then(|mut watcher| {
-        watcher.watch(&folder, RecursiveMode::NonRecursive)?;
-        Ok(watcher)
-    });
-    watcher
-        .inspect_err(|error| tracing::warn!(%error, "the configuration's file is not followed; SIGHUP still is"))
-        .ok()
 }
 
 fn hangup() -> Option<Signal> {

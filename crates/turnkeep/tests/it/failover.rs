@@ -168,7 +168,7 @@ async fn when_every_account_fails_the_last_fault_is_shown_in_the_clients_dialect
             if status == 429 && reply.text().contains("rate") {
                 assert_eq!(reply.header("retry-after"), Some("77"), "{}", reply.text());
             }
-            assert_eq!(reply.header("x-should-retry").is_some(), status == 502, "{reply:?}");
+            assert_eq!(reply.header("x-should-retry").is_some(), status >= 500, "our own retries are over: {reply:?}");
             assert_eq!(lab.requests().len(), 2, "{pair:?} {status}");
             assert_eq!(world.until_at_rest().await["failover_exhausted"], 1);
         }

@@ -212,3 +212,80 @@ async fn on_sighup_the_binary_reads_its_configuration_and_the_files_it_names_aga
     assert_eq!(process.turn("the-new-key-of-a-caller").await, 200);
     assert_eq!(process.turn("the-old-key-of-a-caller").await, 401);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_waits_is_refused_once_its_callers_key_is_gone_and_asks_no_account() {
+    join_all(ways().into_iter().map(|pair| async move {
+        let lab = lab([of("a", held("held", Rule::default()))]).await;
+        let mut plan = Plan::over([Up::at(pair.upstream, &lab).slots(1)]);
+        plan.more = SECOND_KEY.into();
+        let world = World::of(&plan).await;
+        let mut first = world.client().await;
+        first.ask(pair).await;
+        soon(lab.wait_at_gate("held", 1)).await;
+        let mut second = send(&world, pair, "m", "Hello", "the-second-callers-key").await;
+        world.until("it waits", |counters| counters["waiting"] == 1).await;
+        world.take_up(&Plan::over([Up::at(pair.upstream, &lab).slots(1)])).await;
+        lab.release("held");
+        served(&first.reply().await);
+        assert_refused(pair, &second.reply().await, 401);
+        assert_eq!(lab.account("secret-a").requests, 1, "{pair:?}");
+        world.until_at_rest().await;
+    }))
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_waits_goes_to_where_its_upstream_has_moved_meanwhile() {
+    let [old, new] = [lab([held("held", Rule::default())]).await, lab([]).await];
+    let world = World::of(&Plan::over([Up::at(Dialect::Chat, &old).slots(1)])).await;
+    let [mut first, mut second] = [world.client().await, world.client().await];
+    first.ask(CHAT).await;
+    soon(old.wait_at_gate("held", 1)).await;
+    second.ask(CHAT).await;
+    world.until("it waits", |counters| counters["waiting"] == 1).await;
+    world.take_up(&Plan::over([Up::at(Dialect::Chat, &new).slots(1)])).await;
+    old.release("held");
+    served(&first.reply().await);
+    served(&second.reply().await);
+    assert_eq!((old.requests().len(), new.requests().len()), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_emptied_or_half_written_file_takes_no_upstream_and_no_key_away() {
+    let lab = lab([]).await;
+    let plan = Plan::over([Up::at(Dialect::Chat, &lab)]);
+    let world = World::of(&plan).await;
+    let whole = plan.toml(world.folder());
+    let cut = &whole[..whole.find("[[upstreams]]").unwrap()];
+    for (count, text) in ["", cut].into_iter().enumerate() {
+        world.put(text);
+        world.until("it is refused", |counters| counters["config_refused"] == count as u64 + 1).await;
+        served(&world.client().await.turn(CHAT).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_behind_links_is_followed_when_a_link_further_up_leads_elsewhere() {
+    let lab = lab([]).await;
+    let plan = Plan::over([Up::at(Dialect::Chat, &lab)]);
+    let world = World::of(&plan).await;
+    let folder = world.folder();
+    let more = Plan { more: SECOND_KEY.into(), ..Plan::over([Up::at(Dialect::Chat, &lab)]) };
+    for (version, text) in [("v1", plan.toml(folder)), ("v2", more.toml(folder))] {
+        std::fs::create_dir(folder.join(version)).unwrap();
+        std::fs::write(folder.join(version).join("turnkeep.toml"), text).unwrap();
+    }
+    let link = |to: &str, name: &str| {
+        std::os::unix::fs::symlink(to, folder.join("next")).unwrap();
+        std::fs::rename(folder.join("next"), folder.join(name)).unwrap();
+    };
+    link("v1", "..data");
+    link("..data/turnkeep.toml", "turnkeep.toml");
+    link("v2", "..data");
+    let known = async || {
+        let reply = send(&world, CHAT, "m", "Hello", "the-second-callers-key").await.reply().await;
+        reply.status == 200
+    };
+    keep_asking(&world, CHAT, served, known).await;
+}
