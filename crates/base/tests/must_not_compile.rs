@@ -1,5 +1,7 @@
 //! What the types promise: code that breaks the rule of blame does not compile.
 
+#![allow(clippy::unwrap_used, reason = "a test's functions, too, end by panicking")]
+
 use std::path::Path;
 use std::process::{Command, Output};
 

@@ -100,7 +100,7 @@ pub struct Tally {
     pub client_gone_before_answer: Counter,
     /// Turns whose client left in the middle of it.
     pub client_gone_mid_answer: Counter,
-    /// Stream events that broke our own legal order.
+    /// Turns under way.
     pub turns_open: AtomicU64,
     /// Time spent waiting for a slot.
     pub queue: Durations,

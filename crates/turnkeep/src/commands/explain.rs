@@ -28,8 +28,9 @@ pub async fn run(topic: &Topic, out: &mut impl Write) -> Result<(), Failure> {
 const FAULTS: &str = "\
 # Faults and whom they are blamed on
 
-Every way a turn can fail, and what follows from it. Only a fault of origin `account` can change an account's standing;
-`unclassified` is what nothing else describes, and it blames no account. While nothing of the answer has reached the
+Every way a turn can fail, and what follows from it. Only a fault of origin `account` can change an account's standing, but
+for the last of five 401/403 shells in a row; `unclassified` is what nothing else describes, and it blames no account. A
+provider's words convict an account only as whole sentences of its own, never inside a quotation. While nothing of the answer has reached the
 client the turn goes on as \"next step\" says; afterwards it ends with an error in the client's dialect.
 
 ";

@@ -147,7 +147,7 @@ impl Live {
         if config.upstreams.is_empty() && !self.config.upstreams.is_empty() {
             return Err(Failure::Usage("the file names no upstream any more; is it half written?".into()));
         }
-        if no_key && self.parts.gateway.callers().len() > 0 {
+        if no_key && !self.parts.gateway.callers().is_empty() {
             return Err(Failure::Usage("no caller key would be left; is the file half written?".into()));
         }
         let gone = self.config.upstreams.iter().filter(|old| config.upstream(&old.name).is_none());

@@ -2,7 +2,7 @@
 
 use super::{Bounds, PATIENCE, Place, current, hourly, id, quick, sourced, until, watched};
 use crate::secrets::Keeper;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -83,8 +83,8 @@ async fn a_file_that_is_not_waited_for_is_taken_up_also_where_an_older_secret_wa
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_other_source_takes_an_accounts_place_while_its_secret_is_told() {
-    let (tell, told) = channel();
-    let (go, gone) = channel::<()>();
+    let (tell, told) = sync_channel(8);
+    let (go, gone) = sync_channel::<()>(8);
     let gone = Mutex::new(gone);
     let on_change = move |_: &_, secret: Option<turnkeep_base::Secret>| {
         tell.send(secret.unwrap().expose().to_owned()).unwrap();
@@ -95,7 +95,7 @@ async fn no_other_source_takes_an_accounts_place_while_its_secret_is_told() {
     let found = keeper.find(vec![sourced("a", hourly("echo new"))]).await;
     keeper.refresh_now(&id("a"));
     assert_eq!(told.recv_timeout(PATIENCE).unwrap(), "old");
-    let (take, taken) = channel();
+    let (take, taken) = sync_channel(8);
     let taker = keeper.clone();
     let taking = tokio::task::spawn_blocking(move || {
         taker.take(found);
@@ -111,7 +111,7 @@ async fn no_other_source_takes_an_accounts_place_while_its_secret_is_told() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_late_secret_is_told_only_after_those_that_were_taken_are_given_on() {
     let (place, script) = gated();
-    let (tell, told) = channel();
+    let (tell, told) = sync_channel(8);
     let on_change = move |_: &_, secret: Option<turnkeep_base::Secret>| {
         tell.send(secret.unwrap().expose().to_owned()).unwrap();
     };

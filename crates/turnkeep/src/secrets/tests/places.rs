@@ -38,7 +38,7 @@ async fn a_file_that_is_too_long_is_not_read() {
 #[test]
 fn a_read_that_never_ends_holds_up_neither_its_asker_nor_the_end_of_the_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let (end, ended) = std::sync::mpsc::sync_channel::<()>(1);
     runtime.block_on(async {
         let read = apart(move || ended.recv().is_err());
         assert!(tokio::time::timeout(Duration::from_millis(20), read).await.is_err());
