@@ -104,7 +104,6 @@ struct Credential {
     /// The one before, while there is none: the same one is no new one when it comes back.
     missed: Option<Secret>,
     generation: u64,
-    in_setup: bool,
 }
 
 #[derive(Debug)]
@@ -167,24 +166,24 @@ impl Admission {
             inner.max_cooling_wait = setup.tuning.max_cooling_wait;
             inner.max_queue_wait = setup.tuning.max_queue_wait;
             inner.queue.set_places(setup.tuning.queue_places);
-            // Of accounts that are no longer there only the number of secrets is kept.
-            for credential in inner.credentials.values_mut() {
-                credential.in_setup = false;
-            }
+            let mut gone = std::mem::take(&mut inner.credentials);
             let accounts = setup.accounts.into_iter().map(|(mut spec, secret)| {
-                let credential = inner.credentials.entry(spec.id.clone()).or_default();
-                credential.in_setup = true;
+                let mut credential = gone.remove(&spec.id).unwrap_or_default();
                 spec.has_secret = secret.is_some();
                 spec.generation = credential.put(secret);
+                inner.credentials.insert(spec.id.clone(), credential);
                 spec
             });
             let accounts: Vec<AccountSpec> = accounts.collect();
-            for credential in inner.credentials.values_mut().filter(|credential| !credential.in_setup) {
-                (credential.secret, credential.missed) = (None, None);
-            }
             inner.entries = setup.entries.into_iter().map(|entry| (entry.name.clone(), entry)).collect();
             let now = self.now();
             inner.pool.reconfigure(now, setup.tuning, setup.upstreams, accounts, setup.routes);
+            // Of an account that is no longer there only the number of its secrets is kept, as long as the pool knows it.
+            gone.retain(|id, _| inner.pool.key_of(id).is_some());
+            let numbers = gone
+                .into_iter()
+                .map(|(id, old)| (id, Credential { generation: old.generation, ..Credential::default() }));
+            inner.credentials.extend(numbers);
             // Before anybody who waits is served by them.
             for (id, saved) in setup.saved {
                 inner.pool.restore(now, &id, saved);

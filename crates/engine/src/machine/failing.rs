@@ -111,9 +111,15 @@ impl Machine {
                 && self.first_route.is_some_and(|first| self.route > first);
         let shown = self.last.take().filter(|_| hides).unwrap_or_else(|| fault.clone());
         self.last = Some(shown.clone());
-        // The model's own routes have failed: its fallbacks are what is left.
-        let failed = spent || (next == Next::ElsewhereOnce && !once_more);
-        if self.downstream != Downstream::Touched && failed && next != Next::Stop && self.fall_back() {
+        // The model's own routes have failed: its fallbacks are what is left. What stops a turn stops it there, too.
+        let goes_on = match next {
+            Next::Elsewhere | Next::ElsewhereOnce | Next::ElsewhereFree | Next::SameThenElsewhere | Next::NextRoute => {
+                true
+            }
+            Next::StopOrLarger | Next::Stop | Next::NeverStarted | Next::SameFullHistory => false,
+        };
+        let failed = spent || !once_more;
+        if self.downstream != Downstream::Touched && goes_on && failed && self.fall_back() {
             return self.acquire(out);
         }
         if self.downstream == Downstream::Touched || spent || !once_more {

@@ -294,6 +294,18 @@ fn a_model_whose_own_accounts_have_failed_goes_on_to_its_fallback_with_one_attem
 }
 
 #[test]
+fn a_refused_request_asks_no_fallback_even_as_the_last_of_the_turns_attempts() {
+    let mut run = Run::new(TurnFacts { routes: 2, first_fallback: Some(1), ..facts() });
+    for account in 0..2 {
+        run.attempt(account);
+        run.fault(FaultKind::UpstreamUnavailable, Phase::Answered);
+        run.sit_out_the_backoff();
+    }
+    run.attempt(2);
+    assert!(ends_with_error(&run.fault(FaultKind::RequestInvalid, Phase::Answered)));
+}
+
+#[test]
 fn a_request_that_is_too_long_goes_to_a_larger_model_only_where_one_is_configured_and_only_once() {
     let long = || {
         let mut fault =

@@ -42,7 +42,7 @@ pub(super) struct Live {
 
 /// What is taken up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum From {
+enum Occasion {
     /// The first configuration.
     Start,
     /// Another one.
@@ -61,7 +61,7 @@ impl Live {
     pub(super) async fn begin(parts: Parts, config: Config) -> Result<Live, Failure> {
         let (started, upstreams) = (config.clone(), Upstreams::new());
         let mut live = Live { parts, config: config.clone(), started, upstreams, keys: BTreeMap::new() };
-        live.apply(config, From::Start).await?;
+        live.apply(config, Occasion::Start).await?;
         standing::take_up_switches(&live.parts.admission, live.parts.store.as_ref()).await?;
         live.parts.notices.change(|state| state.loaded_ms = SystemClock.unix_ms());
         Ok(live)
@@ -70,16 +70,16 @@ impl Live {
     /// Takes another configuration up, or nothing of it. Gives the keys that only a restart takes up.
     pub(super) async fn take_up(&mut self, config: Config) -> Result<Vec<String>, Failure> {
         let later: Vec<String> = needs_restart(&self.started, &config).into_iter().map(str::to_owned).collect();
-        self.apply(config, From::File).await?;
+        self.apply(config, Occasion::File).await?;
         Ok(later)
     }
 
     /// Takes up what the command line has changed in the store: accounts and keys.
     pub(super) async fn store_changed(&mut self) -> Result<(), Failure> {
-        self.apply(self.config.clone(), From::Store).await
+        self.apply(self.config.clone(), Occasion::Store).await
     }
 
-    async fn apply(&mut self, config: Config, from: From) -> Result<(), Failure> {
+    async fn apply(&mut self, config: Config, occasion: Occasion) -> Result<(), Failure> {
         let Parts { gateway, admission, store, keeper, .. } = &self.parts;
         let known: BTreeSet<AccountId> = admission.snapshots().into_iter().map(|snapshot| snapshot.id).collect();
         let (specs, sources) = accounts::gather(&config, store.as_ref()).await?;
@@ -91,17 +91,17 @@ impl Live {
         let upstreams = match upstreams::build(&config, &self.upstreams, slots, loopback_only()) {
             Ok(built) => built,
             // A file that has gone since keeps nobody from being revoked.
-            Err(_) if from == From::Store => self.upstreams.clone(),
+            Err(_) if occasion == Occasion::Store => self.upstreams.clone(),
             Err(failure) => return Err(failure),
         };
         let snapshot = store.keys_snapshot().await.map_err(Failure::operation)?;
-        let own_keys = match from {
-            From::Start | From::File => keys::of_config(&config, &snapshot.pepper).await?,
-            From::Store => self.keys.clone(),
+        let own_keys = match occasion {
+            Occasion::Start | Occasion::File => keys::of_config(&config, &snapshot.pepper).await?,
+            Occasion::Store => self.keys.clone(),
         };
         let mut callers = keys::of_store(&snapshot);
         callers.extend(own_keys.clone());
-        if from == From::File {
+        if occasion == Occasion::File {
             self.refuse_empty(&config, callers.is_empty())?;
         }
         if startup_rule(&config, !callers.is_empty()) == KeyRule::RefusePublic {

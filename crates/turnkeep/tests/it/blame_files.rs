@@ -1,5 +1,6 @@
 //! The gateway's own process runs out of files, in the real binary: its own fault, whoever was asked, and it recovers.
 
+use crate::support::binary;
 use crate::support::client::{Client, request_bytes};
 use crate::support::dialects::{assert_refused, assert_said};
 use crate::support::world::{Plan, assert_unblamed};
@@ -7,35 +8,8 @@ use crate::support::*;
 use futures_util::future::join_all;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::Value;
-use std::net::SocketAddr;
-use std::path::Path;
-use std::process::Stdio;
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
 
 const WORDS: &str = "one two three four";
-
-/// The real binary, over this plan, with so many files if that is said.
-async fn gateway(plan: &Plan, folder: &Path, files: Option<u64>) -> (Child, SocketAddr) {
-    let file = folder.join("turnkeep.toml");
-    std::fs::write(&file, plan.toml(folder)).unwrap();
-    let limit = files.map_or(String::new(), |files| format!("ulimit -n {files}; "));
-    let mut child = Command::new("sh")
-        .args(["-c", &format!("{limit}exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_turnkeep"), "serve", "--config"])
-        .arg(&file)
-        .env("TURNKEEP_EGRESS", "loopback")
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let line = soon(lines.next_line()).await.unwrap().expect("it listens");
-    let addr = line.strip_prefix("listening on http://").expect(&line).parse().unwrap();
-    // The pipe stays open as long as the process.
-    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-    (child, addr)
-}
 
 /// What the operator sees, on a connection that is open already.
 async fn counters(client: &mut Client) -> Value {
@@ -74,7 +48,7 @@ async fn a_turn_that_finds_no_file_is_told_so_and_the_next_one_with_files_is_ser
         let lab = lab([lab_says()]).await;
         let folder = tempfile::tempdir().unwrap();
         let plan = Plan::over([Up::at(pair.upstream, &lab).accounts(&["a", "b"])]);
-        let (child, addr) = gateway(&plan, folder.path(), None).await;
+        let (child, addr) = binary::serve(&plan, folder.path(), None).await;
         let [mut operator, mut client] = [Client::tcp(addr).await, Client::tcp(addr).await];
         for open in [&mut operator, &mut client] {
             counters(open).await;
@@ -110,7 +84,7 @@ async fn more_callers_than_files_wait_or_are_told_and_no_account_is_blamed() {
     let lab = lab([Rule { word_delay_ms: 20, ..lab_says() }]).await;
     let folder = tempfile::tempdir().unwrap();
     let plan = Plan::over([Up::at(pair.upstream, &lab).accounts(&["a", "b"]).slots(64)]);
-    let (_child, addr) = gateway(&plan, folder.path(), Some(40)).await;
+    let (_child, addr) = binary::serve(&plan, folder.path(), Some(40)).await;
     let turns = (0..80).map(|at| async move {
         let pair = pairs().into_iter().filter(|other| other.upstream == pair.upstream).nth(at % 4).unwrap();
         let reply = Client::tcp(addr).await.turn(pair).await;

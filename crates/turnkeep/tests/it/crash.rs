@@ -1,12 +1,10 @@
 //! The real binary, killed without a warning in the middle of a turn: the next start closes what it left open.
 
+use crate::support::binary;
 use crate::support::client::Client;
 use crate::support::dialects::streamed;
 use crate::support::world::{Plan, ledger};
 use crate::support::*;
-use std::process::Stdio;
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::Command;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_attempt_that_was_under_way_when_the_process_was_killed_is_closed_as_interrupted() {
@@ -17,20 +15,7 @@ async fn an_attempt_that_was_under_way_when_the_process_was_killed_is_closed_as_
         let lab = lab([Rule { gate_at, ..rule }]).await;
         let folder = tempfile::tempdir().unwrap();
         let plan = Plan::over([Up::at(pair.upstream, &lab)]);
-        let file = folder.path().join("turnkeep.toml");
-        std::fs::write(&file, plan.toml(folder.path())).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_turnkeep"))
-            .args(["serve", "--config"])
-            .arg(&file)
-            .env("TURNKEEP_EGRESS", "loopback")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let line = lines.next_line().await.unwrap().expect("it listens");
-        let addr = line.strip_prefix("listening on http://").expect(&line).parse().unwrap();
+        let (mut child, addr) = binary::serve(&plan, folder.path(), None).await;
         let mut client = Client::tcp(addr).await;
         client.ask(pair).await;
         soon(lab.wait_at_gate("held", 1)).await;

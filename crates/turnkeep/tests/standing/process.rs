@@ -1,16 +1,15 @@
 //! The real binary as a process of its own, to be signalled and killed.
 
 use crate::support::World;
+use crate::support::binary;
 use crate::support::client::{Client, request_bytes, turn_bytes};
 use crate::support::dialects::{CHAT, request};
 use crate::support::world::Plan;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Stdio;
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
 /// It runs until it is killed or dropped.
 pub struct Process {
@@ -21,20 +20,7 @@ pub struct Process {
 impl Process {
     /// Of a plan, in a folder.
     pub async fn of(plan: &Plan, folder: &Path) -> Process {
-        let file = folder.join("turnkeep.toml");
-        std::fs::write(&file, plan.toml(folder)).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_turnkeep"))
-            .args(["serve", "--config"])
-            .arg(&file)
-            .env("TURNKEEP_EGRESS", "loopback")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let line = lines.next_line().await.unwrap().expect("it listens");
-        let addr = line.strip_prefix("listening on http://").expect(&line).parse().unwrap();
+        let (child, addr) = binary::serve(plan, folder, None).await;
         Process { child, addr }
     }
 
