@@ -50,3 +50,18 @@ pub const OVERLOAD_COOLDOWN: Duration = Duration::from_secs(2);
 pub const LONGEST_OVERLOAD: Duration = Duration::from_secs(60);
 /// Shells of 401 or 403 in a row, without a success, that count as one rejected credential.
 pub const SHELLS_IN_A_ROW: u8 = 5;
+/// How long the proof of a reply's arrival is waited for; after that it counts as undelivered.
+pub const RECEIPT_WAIT: Duration = Duration::from_secs(60);
+/// How long an answer that did not arrive is held for the same request of the same caller.
+pub const HELD_FOR: Duration = Duration::from_secs(10 * 60);
+/// Answers that are held at once, over all callers.
+pub const HELD_ANSWERS: usize = 1_000;
+/// Bytes of answers that are held at once, over all callers; the response cache has as many, and so have the answers
+/// that are kept under idempotency keys.
+pub const HELD_BYTES: usize = 64 << 20;
+/// How long an idempotency key is remembered.
+pub const IDEMPOTENT_FOR: Duration = Duration::from_secs(24 * 3600);
+/// Bytes of one answer that are recorded for another use of it; a longer one is delivered and not kept.
+pub const MAX_RECORDED: usize = 4 << 20;
+/// Bytes of the answers under way that are recorded at once.
+pub const ALL_RECORDED: usize = 256 << 20;

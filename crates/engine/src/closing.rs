@@ -90,7 +90,8 @@ impl OpenAttempt {
             tally.attempt(&self.upstream, fault);
         }
         tally.usage(&usage);
-        let closed = AttemptClosed { attempt: self.attempt, outcome, usage, exact, closed_ms: self.clock.unix_ms() };
+        let closed =
+            AttemptClosed { attempt: self.attempt, outcome, usage, exact, cost: None, closed_ms: self.clock.unix_ms() };
         if let Err(error) = self.ledger.close(closed).await {
             tracing::error!(attempt = %self.attempt, %error, "a ledger entry could not be closed; it will be at the next start");
         }
@@ -138,6 +139,7 @@ impl Drop for OpenAttempt {
             outcome: AttemptOutcome::Interrupted,
             usage,
             exact: false,
+            cost: None,
             closed_ms: self.clock.unix_ms(),
         };
         let ledger = self.ledger.clone();

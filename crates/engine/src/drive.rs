@@ -29,9 +29,6 @@ use turnkeep_dialect::reply;
 use turnkeep_policy::Moment;
 use turnkeep_policy::accounts::{AccountKey, ChargeRef, Unavailable};
 
-/// How long the connection may take to take a whole reply, after which it counts as undelivered.
-const DELIVERY_WAIT: Duration = Duration::from_secs(60);
-
 /// What is being waited for.
 enum Waiting {
     Nothing,
@@ -371,7 +368,7 @@ impl Drive {
             tokens: estimated_tokens(&self.input),
         };
         let admission = self.engine.admission.clone();
-        let caller = self.input.caller.clone();
+        let caller = self.input.caller.key().clone();
         // The machine's own clock ends a turn that waits; admission's deadline only bounds the queue.
         let deadline = Instant::now() + Duration::from_secs(24 * 3600);
         self.answering = None;
@@ -401,13 +398,15 @@ impl Drive {
         let attempt = AttemptId { turn: self.input.id, number: self.machine.dispatches() + 1 };
         let entry = AttemptOpened {
             attempt,
-            caller: self.input.caller.clone(),
+            caller: self.input.caller.key().clone(),
+            labels: self.input.terms.labels.clone(),
             account: lease.id().clone(),
             model: self.input.request.model.as_str().into(),
             upstream_model: lease.route().model.clone(),
             dialect: self.input.request.dialect,
             opened_ms: self.engine.clock.unix_ms(),
             estimated_input: estimated_tokens(&self.input),
+            estimated_cost: None,
         };
         self.attempt = Some(OpenAttempt::new(&self.engine, &entry));
         self.written = Some(written);

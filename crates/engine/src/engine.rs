@@ -3,7 +3,7 @@
 use crate::admission::Admission;
 use crate::drive::Drive;
 use crate::pipe::{ReplyReader, reply_pipe};
-use crate::ports::{FaultLog, Ledger, Permit, Random, WallClock};
+use crate::ports::{AnswerStore, Echo, FaultLog, Ledger, Permit, Random, Reservation, WallClock};
 use crate::route::{Route, Rules};
 use crate::tally::Tally;
 use futures_util::FutureExt;
@@ -15,15 +15,36 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use turnkeep_base::TurnId;
+use turnkeep_base::{CallerScope, TurnId};
 use turnkeep_dialect::request::ClientRequest;
+
+/// What a turn's caller asked for and is allowed, beside the request itself.
+#[derive(Default)]
+pub struct Terms {
+    /// The client's own id of its session, if it sends one; at most 256 bytes.
+    pub session: Option<String>,
+    /// The value of `idempotency-key`; at most 256 bytes.
+    pub idempotency: Option<String>,
+    /// Held and cached answers are not wanted (`x-turnkeep-cache: bypass`).
+    pub bypass: bool,
+    /// How long an answer of this model may be used again, if its cache is on.
+    pub cache: Option<Duration>,
+    /// The key's labels, as a JSON object of strings.
+    pub labels: Arc<str>,
+    /// What was set aside of the caller's limits.
+    pub reservation: Option<Box<dyn Reservation>>,
+    /// Headers that tell the caller what is left of its limits.
+    pub told: HeaderMap,
+}
 
 /// A turn that has been authenticated, read and resolved.
 pub struct TurnInput {
     /// Its id.
     pub id: TurnId,
-    /// The caller's key, by name.
-    pub caller: Arc<str>,
+    /// For whom.
+    pub caller: CallerScope,
+    /// What the caller asked for and is allowed beside the request itself.
+    pub terms: Terms,
     /// The request.
     pub request: ClientRequest,
     /// The configured model's name, for metrics: `*` where names pass through.
@@ -68,6 +89,12 @@ pub struct Engine {
     pub ledger: Arc<dyn Ledger>,
     /// Where the proofs of faults go.
     pub faults: Arc<dyn FaultLog>,
+    /// Where kept answers survive a restart.
+    pub answer_store: Arc<dyn AnswerStore>,
+    /// Makes the receipts that later turns prove.
+    pub echo: Arc<dyn Echo>,
+    /// The key of the fingerprints by which content is known again; the same for as long as the store lives.
+    pub hash_key: [u8; 32],
     /// Wall time.
     pub clock: Arc<dyn WallClock>,
     /// Randomness.
@@ -87,6 +114,12 @@ pub struct EngineParts {
     pub ledger: Arc<dyn Ledger>,
     /// Where the proofs of faults go.
     pub faults: Arc<dyn FaultLog>,
+    /// Where kept answers survive a restart.
+    pub answer_store: Arc<dyn AnswerStore>,
+    /// Makes the receipts that later turns prove.
+    pub echo: Arc<dyn Echo>,
+    /// The key of the fingerprints by which content is known again; the same for as long as the store lives.
+    pub hash_key: [u8; 32],
     /// Wall time.
     pub clock: Arc<dyn WallClock>,
     /// Randomness.
@@ -102,8 +135,22 @@ impl Engine {
     pub fn new(parts: EngineParts) -> Arc<Self> {
         let (stop, _) = watch::channel(false);
         let (idle, _) = watch::channel(0);
-        let EngineParts { admission, ledger, faults, clock, random, tally, rules } = parts;
-        Arc::new(Engine { admission, ledger, faults, clock, random, tally, rules: RwLock::new(rules), stop, idle })
+        let EngineParts { admission, ledger, faults, answer_store, echo, hash_key, clock, random, tally, rules } =
+            parts;
+        Arc::new(Engine {
+            admission,
+            ledger,
+            faults,
+            answer_store,
+            echo,
+            hash_key,
+            clock,
+            random,
+            tally,
+            rules: RwLock::new(rules),
+            stop,
+            idle,
+        })
     }
 
     /// The numbers for a turn that begins now.
@@ -123,7 +170,7 @@ impl Engine {
 
     /// Starts a turn in a task of its own. Dropping the reader is the client's leaving.
     pub fn start(self: &Arc<Self>, input: TurnInput) -> ReplyReader {
-        let (writer, reader) = reply_pipe();
+        let (writer, reader) = reply_pipe(input.id);
         let engine = self.clone();
         let open = OpenTurn::of(engine.clone());
         let stop = self.stop.subscribe();

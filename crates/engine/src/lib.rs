@@ -21,4 +21,4 @@ pub mod tally;
 pub mod timers;
 mod upstream_error;
 
-pub use engine::{Engine, EngineParts, TurnInput};
+pub use engine::{Engine, EngineParts, Terms, TurnInput};

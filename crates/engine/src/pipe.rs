@@ -1,7 +1,8 @@
 //! The reply on its way from the turn's task to the connection: a head, then bytes, bounded in number and size.
 //!
-//! The reader's end going away before the reply is whole is how the engine learns that the client has left. The pipe
-//! knows no dialect and no HTTP framing.
+//! The reader's end going away before the reply is whole is how the engine learns that the client has left. When its last
+//! byte has been taken the reader gives a [`Ticket`], which whoever learns of the reply's arrival turns in with the
+//! receipt. The pipe knows no dialect and no HTTP framing.
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -10,6 +11,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use turnkeep_base::limit::{PIPE_BYTES, PIPE_EVENTS};
+use turnkeep_base::{Receipt, TurnId};
 
 /// The head of a reply.
 #[derive(Debug)]
@@ -28,10 +30,13 @@ struct State {
     chunks: VecDeque<Bytes>,
     bytes: usize,
     ended: bool,
-    /// The reader has seen the end.
+    /// The reader has taken the last byte and given the ticket.
     taken: bool,
-    /// The reader has gone before the end.
+    /// The reader has gone before the end, or the ticket was lost.
     gone: bool,
+    /// The bytes taken since the reply began.
+    read: u64,
+    receipt: Option<Receipt>,
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
@@ -46,12 +51,22 @@ pub struct ReplyWriter(Arc<Mutex<State>>);
 
 /// The connection's end of the pipe.
 #[derive(Debug)]
-pub struct ReplyReader(Arc<Mutex<State>>);
+pub struct ReplyReader {
+    shared: Arc<Mutex<State>>,
+    turn: TurnId,
+}
 
-/// A pipe for one reply.
-pub fn reply_pipe() -> (ReplyWriter, ReplyReader) {
+/// The right to say, once, that a reply has arrived. Dropped, it says that it has not.
+#[derive(Debug)]
+pub struct Ticket {
+    shared: Arc<Mutex<State>>,
+    turn: TurnId,
+}
+
+/// A pipe for the reply of one turn.
+pub fn reply_pipe(turn: TurnId) -> (ReplyWriter, ReplyReader) {
     let shared = Arc::new(Mutex::new(State::default()));
-    (ReplyWriter(shared.clone()), ReplyReader(shared))
+    (ReplyWriter(shared.clone()), ReplyReader { shared, turn })
 }
 
 fn wake(waker: Option<Waker>) {
@@ -128,17 +143,27 @@ impl ReplyWriter {
         Poll::Pending
     }
 
-    /// Ready when the connection has taken the whole reply, or the client has left.
-    pub fn poll_taken(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
+    /// Ready with the proof that the reply has arrived, or when it is known that it has not.
+    pub fn poll_receipt(&mut self, cx: &mut Context<'_>) -> Poll<Result<Receipt, Gone>> {
         let mut state = self.0.lock();
-        if state.taken {
-            return Poll::Ready(Ok(()));
+        if let Some(receipt) = state.receipt.take() {
+            return Poll::Ready(Ok(receipt));
         }
         if state.gone {
             return Poll::Ready(Err(Gone));
         }
         park(&mut state.writer, cx);
         Poll::Pending
+    }
+
+    /// The connection has taken the whole reply.
+    pub fn is_taken(&self) -> bool {
+        self.0.lock().taken
+    }
+
+    /// Bytes of the reply that the connection has taken.
+    pub fn read(&self) -> u64 {
+        self.0.lock().read
     }
 
     /// The client has left.
@@ -156,7 +181,7 @@ impl Drop for ReplyWriter {
 impl ReplyReader {
     /// The head, when the turn has one. `None` when the turn ended without.
     pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Option<ReplyHead>> {
-        let mut state = self.0.lock();
+        let mut state = self.shared.lock();
         if let Some(head) = state.head.take() {
             return Poll::Ready(Some(head));
         }
@@ -170,13 +195,13 @@ impl ReplyReader {
     /// The next bytes; `None` at the end of the reply.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let (out, waker) = {
-            let mut state = self.0.lock();
+            let mut state = self.shared.lock();
             if let Some(chunk) = state.chunks.pop_front() {
                 state.bytes -= chunk.len();
+                state.read += chunk.len() as u64;
                 (Some(chunk), state.writer.take())
             } else if state.ended {
-                state.taken = true;
-                (None, state.writer.take())
+                (None, None)
             } else {
                 park(&mut state.reader, cx);
                 return Poll::Pending;
@@ -188,28 +213,31 @@ impl ReplyReader {
 
     /// Nothing is left to read.
     pub fn is_end(&self) -> bool {
-        let state = self.0.lock();
+        let state = self.shared.lock();
         state.ended && state.chunks.is_empty()
     }
 
-    /// The connection has taken the last byte; framing that knows the length never asks for the end.
-    pub fn mark_taken(&mut self) {
-        let waker = {
-            let mut state = self.0.lock();
-            if !(state.ended && state.chunks.is_empty()) {
-                return;
-            }
-            state.taken = true;
-            state.writer.take()
-        };
-        wake(waker);
+    /// The ticket of the reply, once, when its last byte has been taken: to be asked for after every chunk, as a framing
+    /// that knows the length never asks for the end.
+    pub fn ticket(&mut self) -> Option<Ticket> {
+        let mut state = self.shared.lock();
+        if state.taken || !state.ended || !state.chunks.is_empty() {
+            return None;
+        }
+        state.taken = true;
+        Some(Ticket { shared: self.shared.clone(), turn: self.turn })
+    }
+
+    /// Whose reply it is.
+    pub fn turn(&self) -> TurnId {
+        self.turn
     }
 }
 
 impl Drop for ReplyReader {
     fn drop(&mut self) {
         let waker = {
-            let mut state = self.0.lock();
+            let mut state = self.shared.lock();
             if !state.taken {
                 state.gone = true;
                 state.chunks.clear();
@@ -221,10 +249,35 @@ impl Drop for ReplyReader {
     }
 }
 
+impl Ticket {
+    /// Whose reply it is for.
+    pub fn turn(&self) -> TurnId {
+        self.turn
+    }
+
+    /// The reply has arrived.
+    pub fn turn_in(self, receipt: Receipt) {
+        self.shared.lock().receipt = Some(receipt);
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let waker = {
+            let mut state = self.shared.lock();
+            // With a receipt the writer takes that first.
+            state.gone = true;
+            state.writer.take()
+        };
+        wake(waker);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::task::Waker;
+    use turnkeep_base::receipt::{Level, Mint};
 
     fn context() -> Context<'static> {
         Context::from_waker(Waker::noop())
@@ -232,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_full_pipe_has_no_room_until_it_is_read() {
-        let (mut writer, mut reader) = reply_pipe();
+        let (mut writer, mut reader) = reply_pipe(turn());
         let mut cx = context();
         writer.push(Bytes::from(vec![0; PIPE_BYTES * 2]));
         assert!(writer.poll_room(&mut cx).is_pending());
@@ -244,20 +297,42 @@ mod tests {
         assert!(writer.poll_room(&mut cx).is_pending());
     }
 
+    fn turn() -> TurnId {
+        TurnId::new(1, 1)
+    }
+
     #[test]
-    fn a_reader_that_goes_early_is_noticed_and_one_that_took_everything_is_not_gone() {
-        let (mut writer, reader) = reply_pipe();
+    fn a_reader_that_goes_early_is_noticed() {
+        let (mut writer, mut reader) = reply_pipe(turn());
         let mut cx = context();
         writer.push(Bytes::from_static(b"x"));
+        assert!(reader.ticket().is_none(), "more may come");
         drop(reader);
-        assert_eq!(writer.poll_taken(&mut cx), Poll::Ready(Err(Gone)));
-        let (mut writer, mut reader) = reply_pipe();
-        writer.push(Bytes::from_static(b"x"));
-        writer.end();
-        assert!(reader.poll_chunk(&mut cx).is_ready());
-        assert_eq!(reader.poll_chunk(&mut cx), Poll::Ready(None));
-        drop(reader);
-        assert_eq!(writer.poll_taken(&mut cx), Poll::Ready(Ok(())));
-        assert!(!writer.is_gone());
+        assert!(matches!(writer.poll_receipt(&mut cx), Poll::Ready(Err(Gone))));
+    }
+
+    #[test]
+    fn a_reply_that_was_taken_has_arrived_only_when_its_ticket_is_turned_in_with_a_receipt() {
+        for arrives in [true, false] {
+            let (mut writer, mut reader) = reply_pipe(turn());
+            let mut cx = context();
+            writer.push(Bytes::from_static(b"x"));
+            writer.end();
+            assert!(reader.ticket().is_none(), "the last byte is still here");
+            assert!(reader.poll_chunk(&mut cx).is_ready());
+            let ticket = reader.ticket().unwrap();
+            assert!(reader.ticket().is_none(), "there is one");
+            drop(reader);
+            assert!(writer.poll_receipt(&mut cx).is_pending(), "taken by the connection proves nothing");
+            assert!(!writer.is_gone());
+            let receipt = Mint::for_the_wiring().receipt(ticket.turn(), Level::Acked);
+            if arrives {
+                ticket.turn_in(receipt);
+                assert!(matches!(writer.poll_receipt(&mut cx), Poll::Ready(Ok(_))));
+            } else {
+                drop(ticket);
+                assert!(matches!(writer.poll_receipt(&mut cx), Poll::Ready(Err(Gone))));
+            }
+        }
     }
 }

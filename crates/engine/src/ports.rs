@@ -5,7 +5,9 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method, StatusCode};
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use turnkeep_base::{AccountId, AttemptId, Dialect, Fault, FaultKind, Secret, TurnId, Usage};
+use turnkeep_base::{
+    AccountId, AttemptId, Dialect, Fault, FaultKind, Fingerprint, NanoUsd, Receipt, Secret, TurnId, Usage,
+};
 
 /// One exchange with an upstream, ready to be sent.
 #[derive(Debug)]
@@ -55,6 +57,8 @@ pub struct AttemptOpened {
     pub attempt: AttemptId,
     /// The caller's key, by name.
     pub caller: Arc<str>,
+    /// The key's labels, as a JSON object of strings.
+    pub labels: Arc<str>,
     /// The account it goes to.
     pub account: AccountId,
     /// The model the client named.
@@ -67,6 +71,8 @@ pub struct AttemptOpened {
     pub opened_ms: u64,
     /// Input tokens guessed from the request, for an entry that is never closed.
     pub estimated_input: u64,
+    /// What that would cost, for an entry that is never closed; `None` for a model without a price.
+    pub estimated_cost: Option<NanoUsd>,
 }
 
 /// How an attempt ended.
@@ -102,8 +108,51 @@ pub struct AttemptClosed {
     pub usage: Usage,
     /// The provider reported them; otherwise they are an estimate.
     pub exact: bool,
+    /// What they cost; `None` for a model without a price.
+    pub cost: Option<NanoUsd>,
     /// Unix milliseconds.
     pub closed_ms: u64,
+}
+
+/// How an answer came about that no upstream was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// From the response cache.
+    Hit,
+    /// An answer that was held because it had not arrived.
+    Held,
+    /// The answer of another turn that ran already.
+    Joined,
+}
+
+impl Again {
+    /// The word in the ledger, and in `x-turnkeep-cache`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Again::Hit => "hit",
+            Again::Held => "held",
+            Again::Joined => "joined",
+        }
+    }
+}
+
+/// A ledger entry for a turn that no upstream was asked for. It cost nothing, and is closed from the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnsweredAgain {
+    /// The turn.
+    pub turn: TurnId,
+    /// How.
+    pub how: Again,
+    /// The caller's key, by name.
+    pub caller: Arc<str>,
+    /// The key's labels, as a JSON object of strings.
+    pub labels: Arc<str>,
+    /// The model the client named.
+    pub model: Arc<str>,
+    /// The client's dialect.
+    pub dialect: Dialect,
+    /// Unix milliseconds.
+    pub at_ms: u64,
 }
 
 /// The store could not do it.
@@ -117,6 +166,87 @@ pub trait Ledger: Send + Sync {
     fn open(&self, entry: AttemptOpened) -> BoxFuture<'_, Result<(), StoreError>>;
     /// Hands the end of an entry over, waiting only for a place in a bounded queue. Closing twice changes nothing.
     fn close(&self, entry: AttemptClosed) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Hands an entry over for a turn that no upstream was asked for. Never waits: without room it is lost, and counted.
+    fn again(&self, entry: AnsweredAgain);
+}
+
+/// Why an answer is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum KeptFor {
+    /// The response cache.
+    Cache,
+    /// It was paid for and has not arrived.
+    Held,
+    /// Its request had an idempotency key.
+    Idempotent,
+}
+
+impl KeptFor {
+    /// The word in the store.
+    pub fn name(self) -> &'static str {
+        match self {
+            KeptFor::Cache => "cache",
+            KeptFor::Held => "held",
+            KeptFor::Idempotent => "idempotent",
+        }
+    }
+
+    /// The one with this word.
+    pub fn from_name(word: &str) -> Option<Self> {
+        [KeptFor::Cache, KeptFor::Held, KeptFor::Idempotent].into_iter().find(|kept| kept.name() == word)
+    }
+}
+
+/// Which kept answer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KeptKey {
+    /// Why it is kept.
+    pub kept: KeptFor,
+    /// Whose it is, as [`turnkeep_base::CallerScope`] is written.
+    pub caller: Arc<str>,
+    /// Of the request, or of the idempotency key.
+    pub key: Fingerprint,
+}
+
+/// An answer that outlives its turn, as it is written down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptAnswer {
+    /// Which.
+    pub key: KeptKey,
+    /// Until when, Unix milliseconds.
+    pub until_ms: u64,
+    /// The answer and what is known of it, in the engine's own form. It holds content: it may reach a disk only sealed.
+    pub content: Bytes,
+}
+
+/// Where kept answers survive a restart, if they may.
+pub trait AnswerStore: Send + Sync {
+    /// Writes one down, in place of one with the same key. Never waits; without room, or without a master key, it does
+    /// nothing, and the answer lives as long as this process.
+    fn keep(&self, answer: KeptAnswer);
+    /// Forgets one. Never waits.
+    fn forget(&self, key: KeptKey);
+}
+
+/// Makes the receipt of a reply whose arrival a later turn of the same caller proves, by holding our answer.
+pub trait Echo: Send + Sync {
+    /// The reply of this turn has arrived.
+    fn receipt(&self, turn: TurnId) -> Receipt;
+}
+
+/// What a turn has cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// All tokens of all attempts.
+    pub tokens: u64,
+    /// Their cost; models without a price add nothing.
+    pub nano_usd: NanoUsd,
+}
+
+/// What a turn has set aside of its caller's limits. Dropped, it gives everything back; settled, it keeps what was spent.
+pub trait Reservation: Send + Sync {
+    /// Puts what was spent in place of the estimate. Called once, when the turn closes.
+    fn settle(self: Box<Self>, spent: Spent);
 }
 
 /// The proof of one fault and what it did, as it is written down for `explain`.

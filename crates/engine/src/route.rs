@@ -4,8 +4,8 @@ use crate::ports::Upstream;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use turnkeep_base::Dialect;
 use turnkeep_base::limit::{HEARTBEAT_EVERY, STREAM_OPEN_AFTER};
+use turnkeep_base::{Dialect, Price};
 use turnkeep_policy::Tuning;
 pub use turnkeep_policy::accounts::Tier;
 
@@ -50,6 +50,8 @@ pub struct Rules {
     pub open_after: Duration,
     /// Between signs of life of an open stream that has nothing to say.
     pub heartbeat: Duration,
+    /// A turn whose ledger entry cannot be written goes on, and the loss is counted; otherwise it is refused.
+    pub serve_unrecorded: bool,
 }
 
 impl Rules {
@@ -63,6 +65,7 @@ impl Rules {
             max_cooling_wait: tuning.max_cooling_wait,
             open_after,
             heartbeat,
+            serve_unrecorded: false,
         }
     }
 }
@@ -73,6 +76,21 @@ impl Default for Rules {
     }
 }
 
+/// What becomes of an upstream's work when the client leaves while it runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnClientGone {
+    /// It is cancelled.
+    #[default]
+    Cancel,
+    /// It may finish within these bounds; the answer is held for the same request of the same caller.
+    Finish {
+        /// Tokens of output from the start of the answer, as counted or guessed.
+        max_tokens: u64,
+        /// From the moment the client left.
+        max_time: Duration,
+    },
+}
+
 /// One endpoint of a provider, ready to be asked.
 pub struct UpstreamEntry {
     /// Its name in the configuration.
@@ -81,6 +99,8 @@ pub struct UpstreamEntry {
     pub dialect: Dialect,
     /// Its times.
     pub clocks: Clocks,
+    /// What becomes of its work when a client leaves.
+    pub on_client_gone: OnClientGone,
     /// Its driver.
     pub port: Arc<dyn Upstream>,
 }
@@ -102,4 +122,6 @@ pub struct Route {
     pub tier: Tier,
     /// The configured name of the model that answers on it; `*` where names pass through.
     pub name: Arc<str>,
+    /// What its tokens cost, if the configuration says so.
+    pub price: Option<Price>,
 }

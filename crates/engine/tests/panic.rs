@@ -14,16 +14,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Instant;
-use turnkeep_base::{AccountId, Dialect, Fault, FaultKind, Secret};
+use turnkeep_base::receipt::Level;
+use turnkeep_base::{AccountId, CallerScope, Dialect, Fault, FaultKind, Mint, Receipt, Secret, TurnId};
 use turnkeep_dialect::request::{self, Operation};
 use turnkeep_engine::admission::{Admission, Setup};
 use turnkeep_engine::ports::{
-    Answer, AnswerBody, AttemptClosed, AttemptOpened, AttemptOutcome, Call, FaultLog, FaultRecord, Ledger, Permit,
-    Random, StoreError, Upstream, WallClock,
+    Answer, AnswerBody, AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, AttemptOutcome, Call, Echo, FaultLog,
+    FaultRecord, KeptAnswer, KeptKey, Ledger, Permit, Random, StoreError, Upstream, WallClock,
 };
-use turnkeep_engine::route::{Clocks, Route, Rules, Tier, UpstreamEntry};
+use turnkeep_engine::route::{Clocks, OnClientGone, Route, Rules, Tier, UpstreamEntry};
 use turnkeep_engine::tally::Tally;
-use turnkeep_engine::{Engine, EngineParts, TurnInput};
+use turnkeep_engine::{Engine, EngineParts, Terms, TurnInput};
 use turnkeep_policy::accounts::{AccountSpec, Status, UpstreamSpec};
 use turnkeep_policy::glob::Globs;
 use turnkeep_policy::{Moment, Tuning};
@@ -105,6 +106,19 @@ impl Ledger for Written {
         self.closed.lock().push(entry);
         futures_util::future::ready(Ok(())).boxed()
     }
+
+    fn again(&self, _: AnsweredAgain) {}
+}
+
+impl AnswerStore for Written {
+    fn keep(&self, _: KeptAnswer) {}
+    fn forget(&self, _: KeptKey) {}
+}
+
+impl Echo for Written {
+    fn receipt(&self, turn: TurnId) -> Receipt {
+        Mint::for_the_wiring().receipt(turn, Level::Echoed)
+    }
 }
 
 impl FaultLog for Written {
@@ -153,6 +167,7 @@ fn world() -> World {
         name: "up".into(),
         dialect: Dialect::Chat,
         clocks: Clocks::default(),
+        on_client_gone: OnClientGone::Cancel,
         port: upstream.clone(),
     });
     admission.reconfigure(Setup {
@@ -162,11 +177,14 @@ fn world() -> World {
         routes: vec![("up".into(), "m".into())],
         ..Setup::default()
     });
-    let route = Route { upstream: entry, model: "m".into(), tier: Tier::Own, name: "m".into() };
+    let route = Route { upstream: entry, model: "m".into(), tier: Tier::Own, name: "m".into(), price: None };
     let engine = Engine::new(EngineParts {
         admission,
         ledger: written.clone(),
         faults: written.clone(),
+        answer_store: written.clone(),
+        echo: written.clone(),
+        hash_key: [7; 32],
         clock: Arc::new(Fixed),
         random: Arc::new(Fixed),
         tally: Arc::new(Tally::default()),
@@ -188,7 +206,8 @@ impl World {
         );
         let input = TurnInput {
             id: self.engine.turn_id(),
-            caller: "tester".into(),
+            caller: CallerScope::of_key("tester"),
+            terms: Terms::default(),
             permit: Arc::new(Always),
             request: request::read(client, Operation::Generate, body.into()).unwrap(),
             model_label: "m".into(),
@@ -199,12 +218,16 @@ impl World {
             received: Instant::now(),
             memory: None,
         };
+        let id = input.id;
         let mut reader = self.engine.start(input);
         let reading = async {
             let head = poll_fn(|cx| reader.poll_head(cx)).await.expect("the client is told");
             let mut body = Vec::new();
             while let Some(bytes) = poll_fn(|cx| reader.poll_chunk(cx)).await {
                 body.extend_from_slice(&bytes);
+                if let Some(ticket) = reader.ticket() {
+                    ticket.turn_in(Mint::for_the_wiring().receipt(id, Level::Flushed));
+                }
             }
             Told { status: head.status, body: String::from_utf8(body).unwrap() }
         };

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+use turnkeep_base::Price;
 use turnkeep_engine::route::{Route, Tier, UpstreamEntry};
 use turnkeep_policy::glob::Globs;
 
@@ -12,6 +14,8 @@ pub struct Resolved {
     pub label: Arc<str>,
     /// In order: the model's own, those of its fallbacks, those for requests that are too long for it.
     pub routes: Arc<[Route]>,
+    /// How long the model's answers may be used again, if its cache is on.
+    pub cache: Option<Duration>,
 }
 
 impl Resolved {
@@ -39,6 +43,10 @@ pub struct ModelEntry {
     pub fallbacks: Vec<String>,
     /// The models that may take a request which is too long for it; by name.
     pub larger: Vec<String>,
+    /// What its tokens cost.
+    pub price: Option<Price>,
+    /// How long its answers may be used again, if its cache is on.
+    pub cache: Option<Duration>,
 }
 
 /// All names.
@@ -63,7 +71,10 @@ impl Catalog {
             }
             let routes: Arc<[Route]> = routes.into();
             for name in model.aliases.iter().chain([&model.name]) {
-                names.insert(name.clone(), Resolved { label: label.clone(), routes: routes.clone() });
+                names.insert(
+                    name.clone(),
+                    Resolved { label: label.clone(), routes: routes.clone(), cache: model.cache },
+                );
             }
         }
         let (any, any_models) = any.into_iter().unzip();
@@ -84,8 +95,9 @@ impl Catalog {
             model: model.clone().unwrap_or_else(|| name.into()),
             tier: Tier::Own,
             name: label.clone(),
+            price: None,
         });
-        Some(Resolved { routes: routes.collect(), label })
+        Some(Resolved { routes: routes.collect(), label, cache: None })
     }
 
     /// The names that a key may use, in order.
@@ -113,6 +125,7 @@ fn routes(model: &ModelEntry, tier: Tier) -> Vec<Route> {
         model: asked.clone(),
         tier,
         name: name.clone(),
+        price: model.price,
     };
     model.routes.iter().map(route).collect()
 }
@@ -150,7 +163,15 @@ mod tests {
     }
 
     fn entry(name: &str) -> ModelEntry {
-        ModelEntry { name: name.to_owned(), aliases: vec![], routes: vec![], fallbacks: vec![], larger: vec![] }
+        ModelEntry {
+            name: name.to_owned(),
+            aliases: vec![],
+            routes: vec![],
+            fallbacks: vec![],
+            larger: vec![],
+            price: None,
+            cache: None,
+        }
     }
 
     fn catalog(names: &[&str]) -> Catalog {
@@ -163,6 +184,7 @@ mod tests {
             name: "u".into(),
             dialect: turnkeep_base::Dialect::Chat,
             clocks: turnkeep_engine::route::Clocks::default(),
+            on_client_gone: turnkeep_engine::route::OnClientGone::Cancel,
             port: Arc::new(Nowhere),
         });
         let with = |name: &str| ModelEntry { routes: vec![(upstream.clone(), name.into())], ..entry(name) };

@@ -12,6 +12,7 @@ mod headers;
 mod metrics;
 mod operator;
 mod read_body;
+mod receipts;
 mod reply_body;
 mod respond;
 mod service;
@@ -19,5 +20,6 @@ mod tls;
 mod turns;
 
 pub use accept::{Bound, Listener, ServeError, serve};
+pub use receipts::{Delivery, Receipts};
 pub use service::{ConfigState, Gateway, GatewayParts, Health, Limits};
 pub use tls::{TlsError, tls_config};

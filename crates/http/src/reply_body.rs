@@ -1,10 +1,12 @@
 //! The response body over a reply's pipe. Dropping it before its end is the client's leaving.
 
+use crate::receipts::Receipts;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use turnkeep_base::receipt::Level;
 use turnkeep_engine::pipe::ReplyReader;
 
 /// A response body: nothing, one piece, or a turn's reply.
@@ -18,6 +20,8 @@ pub enum ReplyBody {
         reader: ReplyReader,
         /// Bytes to come, if that is known.
         left: Option<u64>,
+        /// Makes the receipt.
+        receipts: Receipts,
     },
 }
 
@@ -36,13 +40,16 @@ impl Body for ReplyBody {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut() {
             ReplyBody::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            ReplyBody::Turn { reader, left } => reader.poll_chunk(cx).map(|chunk| {
+            ReplyBody::Turn { reader, left, receipts } => reader.poll_chunk(cx).map(|chunk| {
                 let chunk = chunk?;
                 if let Some(left) = left {
                     *left = left.saturating_sub(chunk.len() as u64);
                 }
                 // A framing that knows the length, or a stream whose last piece this was, never asks again.
-                reader.mark_taken();
+                if let Some(ticket) = reader.ticket() {
+                    let receipt = receipts.receipt(ticket.turn(), Level::Flushed);
+                    ticket.turn_in(receipt);
+                }
                 Some(Ok(Frame::data(chunk)))
             }),
         }

@@ -5,6 +5,7 @@ use crate::callers::{Caller, Callers, KeyDigest, Scope};
 use crate::catalog::Catalog;
 use crate::client_body::ClientBody;
 use crate::dialects::{Place, error_dialect, methods, nothing_at, percent_decoded, place};
+use crate::receipts::{Delivery, Receipts};
 use crate::reply_body::ReplyBody;
 use crate::{headers, operator, read_body, respond, turns};
 use arc_swap::ArcSwap;
@@ -82,6 +83,10 @@ pub struct GatewayParts {
     pub health: Arc<dyn Health>,
     /// The metrics are open without a key: every listener is on loopback.
     pub metrics_open: bool,
+    /// Makes the receipts of replies that arrive.
+    pub receipts: Receipts,
+    /// How much proof that needs.
+    pub delivery: Delivery,
 }
 
 /// A gateway.
@@ -92,6 +97,8 @@ pub struct Gateway {
     pub(crate) limits: Limits,
     pub(crate) health: Arc<dyn Health>,
     pub(crate) metrics_open: bool,
+    pub(crate) receipts: Receipts,
+    pub(crate) delivery: Delivery,
     pub(crate) memory: Arc<Semaphore>,
     /// Bytes of one request body; [`Limits::max_body`] until another configuration is taken up.
     pub(crate) max_body: AtomicUsize,
@@ -111,6 +118,8 @@ impl Gateway {
             limits: parts.limits,
             health: parts.health,
             metrics_open: parts.metrics_open,
+            receipts: parts.receipts,
+            delivery: parts.delivery,
             started: Instant::now(),
             draining: AtomicBool::new(false),
         })

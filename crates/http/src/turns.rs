@@ -1,6 +1,7 @@
 //! From a request to a turn: read, check, resolve, start; and the lists of models.
 
 use crate::callers::{Caller, KeyDigest};
+use crate::catalog::Resolved;
 use crate::client_body::ClientBody;
 use crate::read_body::{self, Unread};
 use crate::reply_body::ReplyBody;
@@ -11,12 +12,12 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::time::Instant;
-use turnkeep_base::{ClientError, Dialect, FaultKind, TurnId};
+use turnkeep_base::{CallerScope, ClientError, Dialect, FaultKind, TurnId};
 use turnkeep_dialect::request::{self, ClientRequest, Operation};
 use turnkeep_dialect::{chat, messages};
-use turnkeep_engine::TurnInput;
 use turnkeep_engine::ports::Permit;
 use turnkeep_engine::route::{Route, Tier};
+use turnkeep_engine::{Terms, TurnInput};
 
 /// Answers a turn's request.
 pub async fn turn(
@@ -95,7 +96,7 @@ async fn admit(
     refuse_if_draining(gateway)?;
     let received = Instant::now();
     let read = request::read(dialect, operation, body.bytes).map_err(|invalid| refuse(invalid.into()))?;
-    let (label, routes) = resolve(gateway, caller, &read).map_err(refuse)?;
+    let Resolved { label, routes, cache } = resolve(gateway, caller, &read).map_err(refuse)?;
     let routes = match operation {
         Operation::Generate => routes,
         Operation::CountTokens => {
@@ -109,7 +110,8 @@ async fn admit(
     };
     Ok(Admitted::Turn(Box::new(TurnInput {
         id,
-        caller: caller.name.clone(),
+        caller: CallerScope::of_key(caller.name.clone()),
+        terms: Terms { cache, ..Terms::default() },
         permit: Arc::new(StillKnown { gateway: gateway.clone(), key }),
         model_label: label,
         routes,
@@ -154,17 +156,12 @@ fn check_content(headers: &HeaderMap) -> Result<(), ClientError> {
     Ok(())
 }
 
-fn resolve(
-    gateway: &Gateway,
-    caller: &Caller,
-    request: &ClientRequest,
-) -> Result<(Arc<str>, Arc<[Route]>), ClientError> {
+fn resolve(gateway: &Gateway, caller: &Caller, request: &ClientRequest) -> Result<Resolved, ClientError> {
     let catalog = gateway.catalog.load();
     let name = &request.model;
     if let Some(resolved) = catalog.resolve(name) {
         if caller.models.allow(name) || (&*resolved.label != "*" && caller.models.allow(&resolved.label)) {
-            let resolved = resolved.within(&caller.models);
-            return Ok((resolved.label, resolved.routes));
+            return Ok(resolved.within(&caller.models));
         }
         gateway.engine.tally.fault_kind(FaultKind::ModelForbidden);
         let message = format!("model: this key may not use {name:?}");
@@ -200,7 +197,7 @@ async fn run(gateway: &Arc<Gateway>, input: TurnInput, dialect: Dialect, id: Tur
         let message = "the gateway made a mistake; its log has the turn's id";
         return respond::error(dialect, &ClientError::new(500, "gateway_bug", message), id);
     };
-    let mut response = Response::new(ReplyBody::Turn { reader, left: head.length });
+    let mut response = Response::new(ReplyBody::Turn { reader, left: head.length, receipts: gateway.receipts.clone() });
     *response.status_mut() = head.status;
     *response.headers_mut() = head.headers;
     response

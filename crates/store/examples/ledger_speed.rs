@@ -60,12 +60,21 @@ async fn run(store: Arc<SqliteStore>, task: u128, pairs: usize) -> Vec<Duration>
             dialect: Dialect::Messages,
             opened_ms: now,
             estimated_input: 12_345,
+            estimated_cost: None,
+            labels: "{}".into(),
         };
         let began = Instant::now();
         store.open(entry).await.unwrap();
         waits.push(began.elapsed());
         let usage = Usage { input: 12_000, cache_read: 9_000, output: 400, ..Usage::default() };
-        let end = AttemptClosed { attempt, outcome: AttemptOutcome::Completed, usage, exact: true, closed_ms: now + 9 };
+        let end = AttemptClosed {
+            attempt,
+            outcome: AttemptOutcome::Completed,
+            usage,
+            exact: true,
+            cost: None,
+            closed_ms: now + 9,
+        };
         store.close(end).await.unwrap();
     }
     waits

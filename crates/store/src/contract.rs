@@ -8,7 +8,7 @@ use crate::record::{AuditEntry, LedgerEntry, StandingRecord, Switch, UsageBy, Us
 use futures_util::future::BoxFuture;
 use std::time::Duration;
 use turnkeep_base::{AccountId, Secret, TurnId};
-use turnkeep_engine::ports::{FaultLog, FaultRecord, Ledger, StoreError};
+use turnkeep_engine::ports::{AnswerStore, FaultLog, FaultRecord, Ledger, StoreError};
 
 /// A store. Every write answers when it is committed (and so survives the death of this process), except
 /// [`Ledger::close`], which answers when it is queued; [`Store::flush`] waits for those. Writes are applied in the
@@ -18,7 +18,7 @@ use turnkeep_engine::ports::{FaultLog, FaultRecord, Ledger, StoreError};
 /// [`FaultLog::note`] never waits and promises least: a proof is written with the next transaction, one that could not
 /// be is tried again, and what finds no room is lost and counted. Its texts are cut to their bounds. Proofs are kept
 /// until they are too old ([`Store::prune`]) or too many: then the oldest give way.
-pub trait Store: Ledger + FaultLog {
+pub trait Store: Ledger + FaultLog + AnswerStore {
     /// Waits until every write that was queued before is committed, noted faults too. An error means the writes with
     /// an answer or an end of their own; a fault that could not be written is not one.
     fn flush(&self) -> BoxFuture<'_, Result<(), StoreError>>;

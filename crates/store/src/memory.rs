@@ -15,7 +15,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use turnkeep_base::{AccountId, AttemptId, Secret, TurnId};
-use turnkeep_engine::ports::{AttemptClosed, AttemptOpened, FaultLog, FaultRecord, Ledger, StoreError, WallClock};
+use turnkeep_engine::ports::{
+    AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, FaultLog, FaultRecord, KeptAnswer, KeptKey, Ledger,
+    StoreError, WallClock,
+};
 
 /// Ledger entries kept.
 const ENTRIES: usize = 100_000;
@@ -141,6 +144,13 @@ impl Ledger for MemoryStore {
             Ok(())
         })
     }
+
+    fn again(&self, _: AnsweredAgain) {}
+}
+
+impl AnswerStore for MemoryStore {
+    fn keep(&self, _: KeptAnswer) {}
+    fn forget(&self, _: KeptKey) {}
 }
 
 impl FaultLog for MemoryStore {

@@ -6,7 +6,10 @@ use crate::writer::Command;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 use turnkeep_base::AttemptId;
-use turnkeep_engine::ports::{AttemptClosed, AttemptOpened, FaultLog, FaultRecord, Ledger, StoreError};
+use turnkeep_engine::ports::{
+    AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, FaultLog, FaultRecord, KeptAnswer, KeptKey, Ledger,
+    StoreError,
+};
 
 /// Takes the entry back if the future that opened it is dropped before it had its answer.
 struct Unanswered<'a> {
@@ -40,6 +43,13 @@ impl Ledger for SqliteStore {
     fn close(&self, entry: AttemptClosed) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(self.send(Command::Close(entry)))
     }
+
+    fn again(&self, _: AnsweredAgain) {}
+}
+
+impl AnswerStore for SqliteStore {
+    fn keep(&self, _: KeptAnswer) {}
+    fn forget(&self, _: KeptKey) {}
 }
 
 impl FaultLog for SqliteStore {

@@ -31,12 +31,14 @@ fn opened(turn: u64) -> AttemptOpened {
         dialect: Dialect::Chat,
         opened_ms: turn,
         estimated_input: 1,
+        estimated_cost: None,
+        labels: "{}".into(),
     }
 }
 
 fn closed(attempt: AttemptId) -> AttemptClosed {
     let usage = Usage { input: 3, ..Usage::default() };
-    AttemptClosed { attempt, outcome: AttemptOutcome::Completed, usage, exact: true, closed_ms: 9 }
+    AttemptClosed { attempt, outcome: AttemptOutcome::Completed, usage, exact: true, cost: None, closed_ms: 9 }
 }
 
 /// Lets the file grow by this many pages and no more; `None` lifts it. SQLite then says what it says for a full disk.

@@ -21,12 +21,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use turnkeep_base::Secret;
+use turnkeep_base::{Mint, Secret};
 use turnkeep_engine::admission::Admission;
-use turnkeep_engine::ports::{FaultLog, FaultRecord, Ledger, Random, WallClock};
+use turnkeep_engine::ports::{AnswerStore, FaultLog, FaultRecord, KeptAnswer, KeptKey, Ledger, Random, WallClock};
 use turnkeep_engine::tally::Tally;
 use turnkeep_engine::{Engine, EngineParts};
-use turnkeep_http::{Bound, Gateway, GatewayParts, Limits, Listener};
+use turnkeep_http::{Bound, Delivery, Gateway, GatewayParts, Limits, Listener, Receipts};
 use turnkeep_store::{MemoryStore, Role, SqliteStore, Store, StoreOptions, SystemClock};
 
 pub(crate) use upstreams::endpoint;
@@ -92,6 +92,20 @@ impl Ledger for StoreLedger {
     ) -> futures_util::future::BoxFuture<'_, Result<(), turnkeep_engine::ports::StoreError>> {
         self.0.close(entry)
     }
+
+    fn again(&self, entry: turnkeep_engine::ports::AnsweredAgain) {
+        self.0.again(entry);
+    }
+}
+
+impl AnswerStore for StoreLedger {
+    fn keep(&self, answer: KeptAnswer) {
+        self.0.keep(answer);
+    }
+
+    fn forget(&self, key: KeptKey) {
+        self.0.forget(key);
+    }
 }
 
 /// Where the proofs of faults go: into the store. A credential that a provider rejects is fetched anew, where a command
@@ -133,9 +147,13 @@ pub async fn wire_within(config: Config, limits: Limits) -> Result<Wired, Failur
     let keeper = Keeper::new(move |account, secret| {
         told.set_secret(account, secret);
     });
+    let receipts = Receipts::new(Mint::for_the_wiring());
     let engine = Engine::new(EngineParts {
         admission: admission.clone(),
         ledger: Arc::new(StoreLedger(store.clone())),
+        answer_store: Arc::new(StoreLedger(store.clone())),
+        echo: Arc::new(receipts.clone()),
+        hash_key: [0; 32],
         faults: Arc::new(StoreFaults { store: store.clone(), keeper: keeper.clone() }),
         clock: clock.clone(),
         random: Arc::new(SystemRandom),
@@ -152,6 +170,8 @@ pub async fn wire_within(config: Config, limits: Limits) -> Result<Wired, Failur
         limits,
         health: Arc::new(Parts { store: store.clone(), keeper: keeper.clone(), notices: notices.clone() }),
         metrics_open: config.server.listen.iter().all(Listen::is_local),
+        receipts,
+        delivery: Delivery::Acked,
     });
     let grace = config.server.shutdown_grace;
     let parts =

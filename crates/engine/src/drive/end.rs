@@ -1,12 +1,13 @@
 //! How the drive loop ends things: the attempt, the turn, the delivery, and all of them after a panic.
 
-use super::{Charged, DELIVERY_WAIT, Drive, Waiting};
+use super::{Charged, Drive, Waiting};
 use crate::ending::client_error;
 use crate::evidence;
 use crate::machine::corroborate::Likeness;
 use crate::machine::{AttemptEnd, Downstream, Ending, Event, TurnEnd};
 use crate::tally::TurnLabels;
 use std::future::poll_fn;
+use turnkeep_base::limit::RECEIPT_WAIT;
 use turnkeep_base::{Evidence, Fault, FaultKind, Phase};
 use turnkeep_policy::accounts::Unavailable;
 
@@ -152,8 +153,8 @@ impl Drive {
         let completed = matches!(self.end, Some(TurnEnd::Completed));
         let taken = {
             let writer = &mut self.writer;
-            let taken = poll_fn(|cx| writer.poll_taken(cx));
-            matches!(tokio::time::timeout(DELIVERY_WAIT, taken).await, Ok(Ok(())))
+            let receipt = poll_fn(|cx| writer.poll_receipt(cx));
+            matches!(tokio::time::timeout(RECEIPT_WAIT, receipt).await, Ok(Ok(_)))
         };
         let delivery = match (completed, taken) {
             (true, true) => {

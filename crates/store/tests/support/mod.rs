@@ -118,10 +118,12 @@ pub fn opened(turn: TurnId, number: u8) -> AttemptOpened {
         dialect: Dialect::Chat,
         opened_ms: u64::try_from(turn.bits() >> 80).unwrap(),
         estimated_input: 77,
+        estimated_cost: None,
+        labels: "{}".into(),
     }
 }
 
 pub fn closed(attempt: AttemptId, outcome: AttemptOutcome, input: u64) -> AttemptClosed {
     let usage = Usage { input, cache_read: 0, cache_write: 0, output: input.saturating_mul(10), reasoning: 1 };
-    AttemptClosed { attempt, outcome, usage, exact: true, closed_ms: 2_000 }
+    AttemptClosed { attempt, outcome, usage, exact: true, cost: None, closed_ms: 2_000 }
 }

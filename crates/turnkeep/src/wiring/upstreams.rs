@@ -6,7 +6,7 @@ use crate::config::{Config, Kind, Model, Upstream};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use turnkeep_engine::route::{Clocks, UpstreamEntry};
+use turnkeep_engine::route::{Clocks, OnClientGone, UpstreamEntry};
 use turnkeep_http::catalog::{Catalog, ModelEntry};
 use turnkeep_policy::accounts::UpstreamSpec;
 use turnkeep_upstream::{Endpoint, EndpointSpec};
@@ -89,6 +89,7 @@ pub(super) fn build(
                     name: upstream.name.as_str().into(),
                     dialect: endpoint.kind().dialect(),
                     clocks,
+                    on_client_gone: OnClientGone::Cancel,
                     port: endpoint.clone(),
                 };
                 Built { made_from: recipe, entry: Arc::new(entry), endpoint }
@@ -144,6 +145,8 @@ pub(super) fn catalog(config: &Config, upstreams: &Upstreams) -> Catalog {
                 routes: routes(model, upstreams),
                 fallbacks: model.fallbacks.clone(),
                 larger: model.larger.clone(),
+                price: None,
+                cache: None,
             });
         }
     }

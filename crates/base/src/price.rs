@@ -1,0 +1,45 @@
+//! What tokens cost, in whole billionths of a US dollar, so that sums are exact.
+
+use crate::usage::Usage;
+
+/// Billionths of a US dollar.
+pub type NanoUsd = u64;
+
+/// The price of one token of each kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Price {
+    /// Input that no cache had a part in.
+    pub input: NanoUsd,
+    /// Output, reasoning included.
+    pub output: NanoUsd,
+    /// Input read from the provider's cache.
+    pub cache_read: NanoUsd,
+    /// Input written to the provider's cache.
+    pub cache_write: NanoUsd,
+}
+
+impl Price {
+    /// What these tokens cost. Stops at the largest number instead of going round.
+    pub fn cost(&self, usage: &Usage) -> NanoUsd {
+        let parts = [
+            (self.input, usage.input),
+            (self.output, usage.output),
+            (self.cache_read, usage.cache_read),
+            (self.cache_write, usage.cache_write),
+        ];
+        parts.into_iter().fold(0, |sum, (price, tokens)| sum.saturating_add(price.saturating_mul(tokens)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_token_has_its_own_price_and_reasoning_is_paid_once() {
+        let price = Price { input: 3_000, output: 15_000, cache_read: 300, cache_write: 3_750 };
+        let usage = Usage { input: 10, cache_read: 100, cache_write: 20, output: 7, reasoning: 5 };
+        assert_eq!(price.cost(&usage), 10 * 3_000 + 100 * 300 + 20 * 3_750 + 7 * 15_000);
+        assert_eq!(price.cost(&Usage { output: u64::MAX, ..usage }), u64::MAX);
+    }
+}
