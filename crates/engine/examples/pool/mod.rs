@@ -29,9 +29,11 @@ pub fn routes() -> Arc<[Route]> {
         name: "upstream".into(),
         dialect: Dialect::Chat,
         clocks: Clocks::default(),
+        on_client_gone: Default::default(),
         port: Arc::new(Nobody),
     };
-    [Route { upstream: Arc::new(upstream), model: "model".into(), tier: Tier::Own, name: "model".into() }].into()
+    [Route { upstream: Arc::new(upstream), model: "model".into(), tier: Tier::Own, name: "model".into(), price: None }]
+        .into()
 }
 
 /// The accounts; `shape` may change the n-th.
