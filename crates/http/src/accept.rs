@@ -50,6 +50,15 @@ pub enum Bound {
     Unix(PathBuf),
 }
 
+/// Who is at the other end of a connection; every request carries it in its extensions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// A TCP peer, by its address.
+    Tcp(SocketAddr),
+    /// A peer on a Unix socket.
+    Unix,
+}
+
 /// The gateway cannot listen.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {place}: {source}")]
@@ -104,17 +113,17 @@ async fn accept_loop(
         let watcher = graceful.watcher();
         let gateway = gateway.clone();
         match accepted {
-            Ok(Accepted::Tcp(stream, None)) => {
+            Ok(Accepted::Tcp(stream, peer, None)) => {
                 tokio::spawn(async move {
-                    connection(stream, gateway, watcher).await;
+                    connection(stream, Peer::Tcp(peer), gateway, watcher).await;
                     drop(permit);
                 });
             }
-            Ok(Accepted::Tcp(stream, Some(tls))) => {
+            Ok(Accepted::Tcp(stream, peer, Some(tls))) => {
                 tokio::spawn(async move {
                     let handshake = TlsAcceptor::from(tls).accept(stream);
                     match tokio::time::timeout(header_wait, handshake).await {
-                        Ok(Ok(stream)) => connection(stream, gateway, watcher).await,
+                        Ok(Ok(stream)) => connection(stream, Peer::Tcp(peer), gateway, watcher).await,
                         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                         Err(_) => tracing::debug!("a TLS handshake took too long"),
                     }
@@ -123,7 +132,7 @@ async fn accept_loop(
             }
             Ok(Accepted::Unix(stream)) => {
                 tokio::spawn(async move {
-                    connection(stream, gateway, watcher).await;
+                    connection(stream, Peer::Unix, gateway, watcher).await;
                     drop(permit);
                 });
             }
@@ -142,7 +151,7 @@ async fn accept_loop(
 }
 
 enum Accepted {
-    Tcp(TcpStream, Option<Arc<ServerConfig>>),
+    Tcp(TcpStream, SocketAddr, Option<Arc<ServerConfig>>),
     Unix(tokio::net::UnixStream),
 }
 
@@ -158,20 +167,20 @@ async fn permitted(
 async fn accept(listener: &Listener) -> std::io::Result<Accepted> {
     match listener {
         Listener::Tcp(listener, tls) => {
-            let (stream, _) = listener.accept().await?;
+            let (stream, peer) = listener.accept().await?;
             stream.set_nodelay(true)?;
             let keepalive = socket2::TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE);
             let socket = socket2::SockRef::from(&stream);
             socket.set_tcp_keepalive(&keepalive.with_retries(KEEPALIVE_PROBES))?;
             #[cfg(target_os = "linux")]
             socket.set_tcp_user_timeout(Some(KEEPALIVE * (KEEPALIVE_PROBES + 1)))?;
-            Ok(Accepted::Tcp(stream, tls.clone()))
+            Ok(Accepted::Tcp(stream, peer, tls.clone()))
         }
         Listener::Unix(listener, _) => listener.accept().await.map(|(stream, _)| Accepted::Unix(stream)),
     }
 }
 
-async fn connection<I>(stream: I, gateway: Arc<Gateway>, watcher: Watcher)
+async fn connection<I>(stream: I, peer: Peer, gateway: Arc<Gateway>, watcher: Watcher)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -187,8 +196,9 @@ where
         .max_header_list_size(64 << 10);
     let seen = Arc::new(AtomicBool::new(false));
     let saw = seen.clone();
-    let service = service_fn(move |request| {
+    let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         saw.store(true, Ordering::Relaxed);
+        request.extensions_mut().insert(peer.clone());
         let gateway = gateway.clone();
         async move { Ok::<_, Infallible>(gateway.answer(ClientBody::of(request)).await) }
     });

@@ -19,7 +19,7 @@ mod service;
 mod tls;
 mod turns;
 
-pub use accept::{Bound, Listener, ServeError, serve};
+pub use accept::{Bound, Listener, Peer, ServeError, serve};
 pub use receipts::{Delivery, Receipts};
 pub use service::{ConfigState, Gateway, GatewayParts, Health, Limits};
 pub use tls::{TlsError, tls_config};
