@@ -5,6 +5,7 @@
 
 pub mod accounts;
 pub mod glob;
+pub mod limits;
 pub mod moment;
 pub mod queue;
 pub mod tuning;
