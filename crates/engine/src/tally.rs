@@ -110,6 +110,8 @@ pub struct Tally {
     pub turn: Durations,
     /// Last byte in to first byte out, less the upstream.
     pub overhead: Durations,
+    /// What attempts have cost, in billionths of a US dollar; those of models without a price add nothing.
+    pub cost_nano_usd: Counter,
     tokens: [Counter; 5],
     turns: Mutex<BTreeMap<TurnLabels, u64>>,
     attempts: Mutex<BTreeMap<(String, &'static str), u64>>,
@@ -136,6 +138,7 @@ impl Default for Tally {
             first_content: Durations::default(),
             turn: Durations::default(),
             overhead: Durations::default(),
+            cost_nano_usd: Counter::default(),
             tokens: Default::default(),
             turns: Mutex::default(),
             attempts: Mutex::default(),

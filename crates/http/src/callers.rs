@@ -4,6 +4,7 @@ use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use turnkeep_policy::glob::Globs;
+use turnkeep_policy::limits::Limits;
 
 /// What a key opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,9 +28,20 @@ pub struct Caller {
     pub scopes: Vec<Scope>,
     /// The models it may use, by the clients' names.
     pub models: Globs,
+    /// Many users stand behind it.
+    pub shared: bool,
+    /// Words to add usage up by, as a JSON object of strings.
+    pub labels: Arc<str>,
+    /// What it may use.
+    pub limits: Limits,
 }
 
 impl Caller {
+    /// Of one person or program, without labels and limits.
+    pub fn named(name: impl Into<Arc<str>>, scopes: Vec<Scope>, models: Globs) -> Self {
+        Caller { name: name.into(), scopes, models, shared: false, labels: "{}".into(), limits: Limits::default() }
+    }
+
     /// Whether the key opens this; `admin` opens all that an operator may do.
     pub fn may(&self, scope: Scope) -> bool {
         let operator = matches!(scope, Scope::Metrics | Scope::Viewer);
@@ -78,6 +90,11 @@ impl Callers {
     /// The key is still accepted.
     pub fn still(&self, digest: &KeyDigest, now_ms: u64) -> bool {
         self.keys.load().get(digest).is_some_and(|known| known.until_ms.is_none_or(|until| now_ms < until))
+    }
+
+    /// The callers, each once or, while a replaced secret is still accepted, twice.
+    pub fn all(&self) -> Vec<Arc<Caller>> {
+        self.keys.load().values().map(|known| known.caller.clone()).collect()
     }
 
     /// How many keys there are.

@@ -28,6 +28,16 @@ impl Resolved {
         let routes = self.routes.iter().filter(|route| may(route)).cloned().collect();
         Resolved { routes, ..self }
     }
+
+    /// Without the routes that have no price: what a budget in money can tell of. `None` if none of the model's own is
+    /// left.
+    pub fn priced(self) -> Option<Resolved> {
+        if self.routes.iter().all(|route| route.price.is_some()) {
+            return Some(self);
+        }
+        let routes: Arc<[Route]> = self.routes.iter().filter(|route| route.price.is_some()).cloned().collect();
+        routes.iter().any(|route| route.tier == Tier::Own).then_some(Resolved { routes, ..self })
+    }
 }
 
 /// A configured model.
@@ -53,14 +63,23 @@ pub struct ModelEntry {
 #[derive(Debug, Default)]
 pub struct Catalog {
     names: BTreeMap<String, Resolved>,
-    /// For any other name.
-    any: Vec<Arc<UpstreamEntry>>,
-    any_models: Vec<Option<Arc<str>>>,
+    any: AnyModel,
+}
+
+/// Where any other name goes.
+#[derive(Clone, Debug, Default)]
+pub struct AnyModel {
+    /// In order, with a model where one is fixed.
+    pub routes: Vec<(Arc<UpstreamEntry>, Option<Arc<str>>)>,
+    /// What its tokens cost, whatever the name.
+    pub price: Option<Price>,
+    /// How long its answers may be used again, if its cache is on.
+    pub cache: Option<Duration>,
 }
 
 impl Catalog {
-    /// From the configured models; `any` are the routes of `*`, with a model where one is fixed.
-    pub fn new(models: Vec<ModelEntry>, any: Vec<(Arc<UpstreamEntry>, Option<Arc<str>>)>) -> Self {
+    /// From the configured models, and `*`.
+    pub fn new(models: Vec<ModelEntry>, any: AnyModel) -> Self {
         let mut names = BTreeMap::new();
         for model in &models {
             let label: Arc<str> = model.name.as_str().into();
@@ -77,8 +96,7 @@ impl Catalog {
                 );
             }
         }
-        let (any, any_models) = any.into_iter().unzip();
-        Catalog { names, any, any_models }
+        Catalog { names, any }
     }
 
     /// Where a name goes.
@@ -86,18 +104,18 @@ impl Catalog {
         if let Some(resolved) = self.names.get(name) {
             return Some(resolved.clone());
         }
-        if self.any.is_empty() {
+        if self.any.routes.is_empty() {
             return None;
         }
         let label: Arc<str> = "*".into();
-        let routes = self.any.iter().zip(&self.any_models).map(|(upstream, model)| Route {
+        let routes = self.any.routes.iter().map(|(upstream, model)| Route {
             upstream: upstream.clone(),
             model: model.clone().unwrap_or_else(|| name.into()),
             tier: Tier::Own,
             name: label.clone(),
-            price: None,
+            price: self.any.price,
         });
-        Some(Resolved { routes: routes.collect(), label, cache: None })
+        Some(Resolved { routes: routes.collect(), label, cache: self.any.cache })
     }
 
     /// The names that a key may use, in order.
@@ -175,7 +193,7 @@ mod tests {
     }
 
     fn catalog(names: &[&str]) -> Catalog {
-        Catalog::new(names.iter().map(|name| entry(name)).collect(), vec![])
+        Catalog::new(names.iter().map(|name| entry(name)).collect(), AnyModel::default())
     }
 
     #[test]
@@ -195,7 +213,7 @@ mod tests {
         };
         // A fallback's own fallbacks are not followed.
         let other = ModelEntry { fallbacks: vec!["large".into()], ..with("other") };
-        let catalog = Catalog::new(vec![with("large"), small, with("third"), other], vec![]);
+        let catalog = Catalog::new(vec![with("large"), small, with("third"), other], AnyModel::default());
         let shown = |resolved: Resolved| -> Vec<(String, Tier)> {
             resolved.routes.iter().map(|route| (route.name.to_string(), route.tier)).collect()
         };
@@ -205,6 +223,26 @@ mod tests {
         assert_eq!(shown(all.clone()), expected.map(|(name, tier)| (name.to_owned(), tier)));
         let some = all.within(&Globs::new(vec!["small".into(), "th*".into()]));
         assert_eq!(shown(some), [("small".to_owned(), Tier::Own), ("third".to_owned(), Tier::Fallback)]);
+    }
+
+    #[test]
+    fn a_budget_in_money_gets_only_routes_with_a_price_and_none_to_a_model_without_one() {
+        let upstream = Arc::new(UpstreamEntry {
+            name: "u".into(),
+            dialect: turnkeep_base::Dialect::Chat,
+            clocks: turnkeep_engine::route::Clocks::default(),
+            on_client_gone: turnkeep_engine::route::OnClientGone::Cancel,
+            port: Arc::new(Nowhere),
+        });
+        let with =
+            |name: &str, price| ModelEntry { routes: vec![(upstream.clone(), name.into())], price, ..entry(name) };
+        let price = Some(Price { input: 1, output: 2, cache_read: 1, cache_write: 1 });
+        let paid = ModelEntry { fallbacks: vec!["free".into()], ..with("paid", price) };
+        let free = ModelEntry { fallbacks: vec!["paid".into()], ..with("free", None) };
+        let catalog = Catalog::new(vec![paid, free], AnyModel::default());
+        let routes = catalog.resolve("paid").unwrap().priced().unwrap().routes;
+        assert_eq!(routes.iter().map(|route| &*route.name).collect::<Vec<_>>(), ["paid"]);
+        assert!(catalog.resolve("free").unwrap().priced().is_none());
     }
 
     #[test]

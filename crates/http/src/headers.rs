@@ -2,6 +2,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::time::Duration;
+use turnkeep_base::ClientError;
 
 const UP: [HeaderName; 7] = [
     header::CONTENT_TYPE,
@@ -55,6 +56,47 @@ pub fn timeout(client: &HeaderMap) -> Result<Option<Duration>, String> {
     }
 }
 
+/// What a client asks for of the gateway itself, beside its request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// The client's own name for its conversation, as part of its session.
+    pub session: Option<String>,
+    /// A key under which the same request is not answered anew.
+    pub idempotency: Option<String>,
+    /// Held and cached answers are not wanted.
+    pub bypass: bool,
+}
+
+impl Asked {
+    /// From the headers. One that cannot be meant is refused by name: ignored, it would do what the client does not want.
+    pub fn of(client: &HeaderMap) -> Result<Asked, ClientError> {
+        let conversation = visible(client, "x-turnkeep-conversation", 200)?;
+        let bypass = match client.get("x-turnkeep-cache") {
+            None => false,
+            Some(value) if value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"bypass") => true,
+            Some(value) => {
+                let message = format!("x-turnkeep-cache: {value:?} is not known; it takes \"bypass\"");
+                return Err(ClientError::invalid("x-turnkeep-cache", message));
+            }
+        };
+        let session = conversation.map(|conversation| format!("c:{conversation}"));
+        Ok(Asked { session, idempotency: visible(client, "idempotency-key", 255)?, bypass })
+    }
+}
+
+/// A header of visible ASCII, once, and not too long.
+fn visible(client: &HeaderMap, name: &'static str, most: usize) -> Result<Option<String>, ClientError> {
+    let mut values = client.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let text = value.as_bytes().trim_ascii();
+    let fits = (1..=most).contains(&text.len()) && text.iter().all(u8::is_ascii_graphic);
+    if !fits || values.next().is_some() {
+        let message = format!("{name}: send one value of 1 to {most} visible ASCII characters, without blanks");
+        return Err(ClientError::invalid(name, message));
+    }
+    Ok(Some(String::from_utf8_lossy(text).into_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +125,40 @@ mod tests {
         assert_eq!(caller_key(&map(&[("x-api-key", "k2")])), Some("k2"));
         assert_eq!(caller_key(&map(&[("authorization", "Basic x"), ("x-goog-api-key", "k3")])), Some("k3"));
         assert_eq!(caller_key(&map(&[("authorization", "Bearer ")])), None);
+    }
+
+    #[test]
+    fn what_is_asked_of_the_gateway_is_plain_or_refused_by_name() {
+        let asked = Asked::of(&map(&[
+            ("idempotency-key", "8e03978e-40d5"),
+            ("x-turnkeep-cache", "Bypass"),
+            ("x-turnkeep-conversation", "chat-1"),
+        ]));
+        let expected =
+            Asked { session: Some("c:chat-1".into()), idempotency: Some("8e03978e-40d5".into()), bypass: true };
+        assert_eq!(asked.unwrap(), expected);
+        assert_eq!(Asked::of(&HeaderMap::new()).unwrap(), Asked::default());
+        for (name, value) in [
+            ("idempotency-key", ""),
+            ("idempotency-key", "two words"),
+            ("idempotency-key", "t\u{e9}"),
+            ("x-turnkeep-conversation", " "),
+            ("x-turnkeep-cache", "off"),
+            ("x-turnkeep-cache", ""),
+        ] {
+            let mut client = HeaderMap::new();
+            client.insert(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+            let refused = Asked::of(&client).unwrap_err();
+            assert_eq!((refused.status, refused.param.as_deref()), (400, Some(name)), "{value:?}");
+        }
+        let long = HeaderValue::from_str(&"k".repeat(256)).unwrap();
+        let mut client = HeaderMap::new();
+        client.insert("idempotency-key", long);
+        assert!(Asked::of(&client).is_err());
+        let twice: HeaderMap = map(&[("idempotency-key", "a")]);
+        let mut twice = twice;
+        twice.append("idempotency-key", HeaderValue::from_static("b"));
+        assert!(Asked::of(&twice).is_err());
     }
 
     #[test]

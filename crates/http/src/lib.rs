@@ -9,8 +9,10 @@ pub mod catalog;
 mod client_body;
 mod dialects;
 mod headers;
+pub mod limits;
 mod metrics;
 mod operator;
+pub mod proxies;
 mod read_body;
 mod receipts;
 mod reply_body;
@@ -20,6 +22,7 @@ mod tls;
 mod turns;
 
 pub use accept::{Bound, Listener, Peer, ServeError, serve};
+pub use limits::show_usd;
 pub use receipts::{Delivery, Receipts};
 pub use service::{ConfigState, Gateway, GatewayParts, Health, Limits};
 pub use tls::{TlsError, tls_config};

@@ -25,6 +25,7 @@ struct Scrape {
     plain: Vec<(String, u64)>,
     labelled: Vec<Family>,
     gauges: Vec<Family>,
+    cost: f64,
     durations: Vec<(&'static str, &'static str, u64, f64, Vec<u64>)>,
 }
 
@@ -91,6 +92,8 @@ impl Scrape {
                 ),
                 family("turnkeep_egress_closed", "Models closed by a burst of the gateway's address", closed(gateway)),
             ],
+            // Billionths as a fraction: a sum of money for dashboards; the ledger has it exactly.
+            cost: tally.cost_nano_usd.get() as f64 / 1e9,
             durations: durations.collect(),
         }
     }
@@ -146,6 +149,14 @@ impl Collector for Scrape {
                 metric.encode_family(labels)?.encode_gauge(count)?;
             }
         }
+        encoder
+            .encode_descriptor(
+                "turnkeep_cost_usd",
+                "What attempts have cost, in US dollars",
+                None,
+                MetricType::Counter,
+            )?
+            .encode_counter::<NoLabelSet, _, u64>(&self.cost, None)?;
         for (name, help, count, sum, buckets) in &self.durations {
             let bounds = Durations::BOUNDS.iter().copied().zip(buckets.iter().copied());
             let beyond = count.saturating_sub(buckets.iter().sum());

@@ -1,5 +1,6 @@
 //! What probes and operators read: readiness, the counters as JSON, the Prometheus text.
 
+use crate::limits::Used;
 use crate::metrics;
 use crate::reply_body::ReplyBody;
 use crate::respond;
@@ -13,6 +14,7 @@ use turnkeep_base::FaultKind;
 use turnkeep_engine::tally::Tally;
 use turnkeep_policy::Moment;
 use turnkeep_policy::accounts::{Scope, Snapshot, Status, UpstreamSnapshot};
+use turnkeep_policy::limits::{Amount, LeftOf, Spend};
 
 /// How long the store may take to say whether it can write.
 const HEALTH_WAIT: Duration = Duration::from_secs(2);
@@ -95,6 +97,7 @@ pub fn connect_metrics(gateway: &Gateway) -> Response<ReplyBody> {
     object.insert("accounts".into(), Value::Array(accounts));
     let upstreams = gateway.engine.admission.upstreams();
     object.insert("upstreams".into(), upstreams.iter().map(|snapshot| upstream(gateway, snapshot)).collect());
+    object.insert("callers".into(), gateway.meters.used().iter().map(caller).collect());
     object.insert("config".into(), config(gateway));
     respond::json(StatusCode::OK, Value::Object(object).to_string())
 }
@@ -110,6 +113,37 @@ fn shown_moment(gateway: &Gateway, at: Moment) -> String {
 fn shown_time(ms: u64) -> String {
     let at = OffsetDateTime::from_unix_timestamp(i64::try_from(ms / 1000).unwrap_or(i64::MAX)).ok();
     at.and_then(|at| at.format(&Rfc3339).ok()).unwrap_or_default()
+}
+
+fn caller(used: &Used) -> Value {
+    let of = |left: &LeftOf| json!({"limit": left.limit, "left": left.left, "reset_ms": ms(left.reset)});
+    let spend = |spend: &Spend| json!({"tokens": spend.tokens, "usd": spend.nano_usd as f64 / 1e9});
+    let budget = used.left.budget.map(|(budget, left)| {
+        let reset = ms(left.reset);
+        match budget.amount {
+            Amount::NanoUsd(_) => json!({
+                "unit": "usd", "per": budget.per.name(), "limit": left.limit as f64 / 1e9,
+                "left": left.left as f64 / 1e9, "reset_ms": reset,
+            }),
+            Amount::Tokens(_) => json!({
+                "unit": "tokens", "per": budget.per.name(), "limit": left.limit, "left": left.left, "reset_ms": reset,
+            }),
+        }
+    });
+    json!({
+        "name": &*used.name,
+        "in_flight": used.in_flight,
+        "max_in_flight": used.limits.max_in_flight,
+        "requests_per_minute": used.left.requests.as_ref().map(of),
+        "tokens_per_minute": used.left.tokens.as_ref().map(of),
+        "budget": budget,
+        "spent": spend(&used.spent),
+        "reserved": spend(&used.reserved),
+    })
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn config(gateway: &Gateway) -> Value {

@@ -1,15 +1,18 @@
 //! One request: which place it asks for, who asks, and who answers. The order is the contract's: the caller is known
 //! before the body is read.
 
-use crate::callers::{Caller, Callers, KeyDigest, Scope};
+use crate::callers::{Caller, Callers, KeyDigest, Known, Scope};
 use crate::catalog::Catalog;
 use crate::client_body::ClientBody;
 use crate::dialects::{Place, error_dialect, methods, nothing_at, percent_decoded, place};
+use crate::limits::Meters;
+use crate::proxies::Proxies;
 use crate::receipts::{Delivery, Receipts};
 use crate::reply_body::ReplyBody;
 use crate::{headers, operator, read_body, respond, turns};
 use arc_swap::ArcSwap;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -87,6 +90,8 @@ pub struct GatewayParts {
     pub receipts: Receipts,
     /// How much proof that needs.
     pub delivery: Delivery,
+    /// The use that keys make of their limits.
+    pub meters: Arc<Meters>,
 }
 
 /// A gateway.
@@ -99,6 +104,8 @@ pub struct Gateway {
     pub(crate) metrics_open: bool,
     pub(crate) receipts: Receipts,
     pub(crate) delivery: Delivery,
+    pub(crate) meters: Arc<Meters>,
+    pub(crate) proxies: ArcSwap<Proxies>,
     pub(crate) memory: Arc<Semaphore>,
     /// Bytes of one request body; [`Limits::max_body`] until another configuration is taken up.
     pub(crate) max_body: AtomicUsize,
@@ -120,6 +127,8 @@ impl Gateway {
             metrics_open: parts.metrics_open,
             receipts: parts.receipts,
             delivery: parts.delivery,
+            meters: parts.meters,
+            proxies: ArcSwap::from_pointee(Proxies::default()),
             started: Instant::now(),
             draining: AtomicBool::new(false),
         })
@@ -135,8 +144,15 @@ impl Gateway {
         &self.callers
     }
 
-    /// Takes other model names and another bound of bodies up, for requests that come from now on.
-    pub fn take_up(&self, catalog: Catalog, max_body: usize) {
+    /// Takes other keys up, with their limits.
+    pub fn take_up_keys(&self, keys: BTreeMap<KeyDigest, Known>) {
+        self.meters.set(keys.values().map(|known| (&known.caller.name, known.caller.limits)));
+        self.callers.replace(keys);
+    }
+
+    /// Takes other model names, another bound of bodies and other proxies up, for requests that come from now on.
+    pub fn take_up(&self, catalog: Catalog, max_body: usize, proxies: Proxies) {
+        self.proxies.store(Arc::new(proxies));
         self.catalog.store(Arc::new(catalog));
         self.max_body.store(max_body, Ordering::Relaxed);
     }

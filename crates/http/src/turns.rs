@@ -1,8 +1,11 @@
 //! From a request to a turn: read, check, resolve, start; and the lists of models.
 
+use crate::accept::Peer;
 use crate::callers::{Caller, KeyDigest};
 use crate::catalog::Resolved;
 use crate::client_body::ClientBody;
+use crate::headers::Asked;
+use crate::limits::{Refusal, told};
 use crate::read_body::{self, Unread};
 use crate::reply_body::ReplyBody;
 use crate::service::Gateway;
@@ -12,12 +15,13 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::time::Instant;
-use turnkeep_base::{CallerScope, ClientError, Dialect, FaultKind, TurnId};
+use turnkeep_base::{CallerScope, ClientError, Dialect, FaultKind, Price, TurnId, Usage};
 use turnkeep_dialect::request::{self, ClientRequest, Operation};
 use turnkeep_dialect::{chat, messages};
 use turnkeep_engine::ports::Permit;
 use turnkeep_engine::route::{Route, Tier};
 use turnkeep_engine::{Terms, TurnInput};
+use turnkeep_policy::limits::{Amount, Spend};
 
 /// Answers a turn's request.
 pub async fn turn(
@@ -29,7 +33,24 @@ pub async fn turn(
     request: Request<ClientBody>,
 ) -> Response<ReplyBody> {
     let id = gateway.engine.turn_id();
-    match admit(gateway, &caller, key, dialect, operation, request, id).await {
+    let mut response = answer(gateway, &caller, key, dialect, operation, request, id).await;
+    if !caller.limits.is_none() {
+        let (left, now) = gateway.meters.left(&caller);
+        response.headers_mut().extend(told(&left, now, dialect));
+    }
+    response
+}
+
+async fn answer(
+    gateway: &Arc<Gateway>,
+    caller: &Arc<Caller>,
+    key: KeyDigest,
+    dialect: Dialect,
+    operation: Operation,
+    request: Request<ClientBody>,
+    id: TurnId,
+) -> Response<ReplyBody> {
+    match admit(gateway, caller, key, dialect, operation, request, id).await {
         Ok(Admitted::Turn(input)) => run(gateway, *input, dialect, id).await,
         Ok(Admitted::Counted(response)) => response,
         Err(Unread::Refused(error)) => {
@@ -78,6 +99,13 @@ async fn admit(
         let message = format!("x-turnkeep-timeout: {value:?} is not a time; write a number and ms, s or m, as in 30s");
         refuse(ClientError::invalid("x-turnkeep-timeout", message))
     })?;
+    let asked = Asked::of(&head.headers).map_err(refuse)?;
+    let limited = |refusal: Refusal| {
+        gateway.engine.tally.fault_kind(refusal.kind());
+        refuse(refusal.error())
+    };
+    // A caller that may begin nothing now need not have its body read.
+    gateway.meters.look(caller).map_err(limited)?;
     let body = read_body::read(body, gateway.max_body.load(Ordering::Relaxed), &gateway.memory).await.inspect_err(
         |unread| {
             if let Unread::Refused(error) = unread {
@@ -97,6 +125,7 @@ async fn admit(
     let received = Instant::now();
     let read = request::read(dialect, operation, body.bytes).map_err(|invalid| refuse(invalid.into()))?;
     let Resolved { label, routes, cache } = resolve(gateway, caller, &read).map_err(refuse)?;
+    let price = routes.iter().find(|route| route.tier == Tier::Own).and_then(|route| route.price);
     let routes = match operation {
         Operation::Generate => routes,
         Operation::CountTokens => {
@@ -108,10 +137,21 @@ async fn admit(
             counting
         }
     };
+    let held = gateway.meters.reserve(caller, estimate(&read, price)).map_err(limited)?;
+    let peer = head.extensions.get::<Peer>();
+    let terms = Terms {
+        session: asked.session,
+        idempotency: asked.idempotency,
+        bypass: asked.bypass,
+        cache,
+        labels: caller.labels.clone(),
+        reservation: Some(Box::new(held)),
+        ..Terms::default()
+    };
     Ok(Admitted::Turn(Box::new(TurnInput {
         id,
-        caller: CallerScope::of_key(caller.name.clone()),
-        terms: Terms { cache, ..Terms::default() },
+        caller: scope(gateway, caller, peer, &head.headers),
+        terms,
         permit: Arc::new(StillKnown { gateway: gateway.clone(), key }),
         model_label: label,
         routes,
@@ -122,6 +162,35 @@ async fn admit(
         request: read,
         memory: body.share.map(|share| Box::new(share) as Box<dyn std::any::Any + Send + Sync>),
     })))
+}
+
+/// Tokens of output that a turn is taken for which names no bound of its own.
+const USUAL_OUTPUT: u64 = 1_024;
+
+/// What a turn may come to: four bytes of body a token, and all the output it allows.
+fn estimate(request: &ClientRequest, price: Option<Price>) -> Spend {
+    match request.operation {
+        // Counting costs nothing.
+        Operation::CountTokens => Spend::default(),
+        Operation::Generate => {
+            let input = request.body.len() as u64 / 4;
+            let output = request.max_output.unwrap_or(USUAL_OUTPUT).saturating_mul(request.choices.max(1));
+            let usage = Usage { input, output, ..Usage::default() };
+            Spend { tokens: usage.total(), nano_usd: price.map_or(0, |price| price.cost(&usage)) }
+        }
+    }
+}
+
+/// Whom the turn is for: the key's one person or program, or the user of a shared key whom a trusted proxy names.
+fn scope(gateway: &Gateway, caller: &Caller, peer: Option<&Peer>, headers: &HeaderMap) -> CallerScope {
+    let key = caller.name.clone();
+    if !caller.shared {
+        return CallerScope::of_key(key);
+    }
+    match gateway.proxies.load().user(peer, headers) {
+        Some(user) => CallerScope::Scoped { key, user: Some(user.into()) },
+        None => CallerScope::Bare { key },
+    }
 }
 
 fn refuse_if_draining(gateway: &Gateway) -> Result<(), Unread> {
@@ -161,7 +230,9 @@ fn resolve(gateway: &Gateway, caller: &Caller, request: &ClientRequest) -> Resul
     let name = &request.model;
     if let Some(resolved) = catalog.resolve(name) {
         if caller.models.allow(name) || (&*resolved.label != "*" && caller.models.allow(&resolved.label)) {
-            return Ok(resolved.within(&caller.models));
+            let resolved = resolved.within(&caller.models);
+            let in_money = caller.limits.budget.is_some_and(|budget| matches!(budget.amount, Amount::NanoUsd(_)));
+            return if in_money { resolved.priced().ok_or_else(|| unpriced(gateway, name)) } else { Ok(resolved) };
         }
         gateway.engine.tally.fault_kind(FaultKind::ModelForbidden);
         let message = format!("model: this key may not use {name:?}");
@@ -171,6 +242,16 @@ fn resolve(gateway: &Gateway, caller: &Caller, request: &ClientRequest) -> Resul
     let hint = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) };
     let message = format!("model: there is no model {name:?}{hint}");
     Err(ClientError { param: Some("model".into()), ..ClientError::new(404, "model_not_found", message) })
+}
+
+/// A budget in money holds only where the price is known.
+fn unpriced(gateway: &Gateway, name: &str) -> ClientError {
+    gateway.engine.tally.fault_kind(FaultKind::ModelForbidden);
+    let message = format!(
+        "model: {name:?} has no price, and this key's budget is in US dollars; the operator must set `price` in its \
+         [[models]] entry, or give the key a budget in tokens"
+    );
+    ClientError { param: Some("model".into()), ..ClientError::new(403, "model_unpriced", message) }
 }
 
 /// No upstream of the model counts tokens: an estimate, which says that it is one.

@@ -82,7 +82,7 @@ pub struct KeyLimits {
     /// Turns at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_in_flight: Option<u32>,
-    /// Money.
+    /// Money or tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
 }
@@ -90,9 +90,13 @@ pub struct KeyLimits {
 /// A caller's budget.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Budget {
-    /// US dollars.
-    pub usd: f64,
-    /// Per what: `day`, `month`; the caller's word.
+    /// US dollars; exact to the billionth up to a million. One of the two amounts is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd: Option<f64>,
+    /// Tokens, in and out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Per what: `day`, `week` or `month`.
     pub per: String,
 }
 
@@ -258,6 +262,16 @@ mod tests {
         let (one, two) = (Pepper::random().unwrap(), Pepper::random().unwrap());
         assert_eq!(hash_key(&one, "tk_x"), hash_key(&one, "tk_x"));
         assert_ne!(hash_key(&one, "tk_x"), hash_key(&two, "tk_x"));
+    }
+
+    #[test]
+    fn a_budget_is_read_as_it_was_written_before_there_were_tokens() {
+        let read = |text: &str| serde_json::from_str::<Budget>(text).unwrap();
+        let old = Budget { usd: Some(20.5), tokens: None, per: "day".into() };
+        assert_eq!(read(r#"{"usd":20.5,"per":"day"}"#), old);
+        assert_eq!(serde_json::to_string(&old).unwrap(), r#"{"usd":20.5,"per":"day"}"#);
+        let tokens = Budget { usd: None, tokens: Some(7), per: "week".into() };
+        assert_eq!(read(&serde_json::to_string(&tokens).unwrap()), tokens);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The command line: what can be typed. What it does is in [`crate::commands`].
 
-use crate::config::Scope;
+use crate::config::{MOST_IN_FLIGHT, Scope};
 use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use turnkeep_policy::limits::Budget;
 
 /// Turnkeep, a self-hosted gateway for language models.
 #[derive(Debug, Parser)]
@@ -110,6 +111,27 @@ pub struct KeyCreateArgs {
     /// Patterns of the models it may use; several allowed
     #[arg(long = "model", value_name = "PATTERN", default_value = "*", value_delimiter = ',')]
     pub models: Vec<String>,
+    /// Turns it may begin in a minute; any number unless given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub requests_per_minute: Option<u32>,
+    /// Tokens it may use in a minute, in and out
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub tokens_per_minute: Option<u32>,
+    /// Turns it may run at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_IN_FLIGHT)))]
+    pub max_in_flight: Option<u32>,
+    /// What it may spend in a day, week or month (UTC), as in 20usd/day or 1000000tokens/week
+    #[arg(long, value_name = "BUDGET", value_parser = crate::config::parse_budget)]
+    pub budget: Option<Budget>,
+    /// A word to add usage up by; several allowed
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+    pub labels: Vec<(String, String)>,
+    /// Many users stand behind it
+    #[arg(long)]
+    pub shared: bool,
+    /// When it ends by itself: a date (its first moment in UTC), or a moment as in 2026-12-31T18:00:00Z
+    #[arg(long, value_name = "WHEN", value_parser = crate::config::parse_expiry)]
+    pub expires: Option<u64>,
     /// Which store.
     #[command(flatten)]
     pub file: ConfigFile,
@@ -152,6 +174,12 @@ pub struct KeyRotateArgs {
 
 fn scope(text: &str) -> Result<Scope, String> {
     Scope::from_name(text).ok_or_else(|| "it is one of chat, metrics, viewer and admin".into())
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, as in team=infra")?;
+    crate::config::check_label(name, value)?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

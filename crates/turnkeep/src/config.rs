@@ -3,10 +3,12 @@
 //! It exists so that a mistake is told before the gateway serves a turn, with the place to mend. It opens no socket and
 //! no store, and it reads a secret only when asked to ([`SecretRef::resolve`]).
 
+mod amounts;
 mod caller;
 mod document;
 mod environment;
 mod error;
+mod expiry;
 mod listen;
 mod model;
 mod problems;
@@ -34,8 +36,11 @@ use std::path::Path;
 use std::sync::Arc;
 use turnkeep_policy::Tuning;
 
+pub(crate) use amounts::{budget as parse_budget, show_budget};
 pub use caller::{CallerKey, Scope};
+pub(crate) use caller::{MOST_IN_FLIGHT, check_label, check_label_count};
 pub use error::{ConfigError, ConfigErrors, Warning};
+pub(crate) use expiry::parse as parse_expiry;
 pub use listen::Listen;
 pub use model::{ANY_MODEL, Model, Route};
 pub use reload::{RESTART_KEYS, needs_restart};

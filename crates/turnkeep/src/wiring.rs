@@ -26,7 +26,8 @@ use turnkeep_engine::admission::Admission;
 use turnkeep_engine::ports::{AnswerStore, FaultLog, FaultRecord, KeptAnswer, KeptKey, Ledger, Random, WallClock};
 use turnkeep_engine::tally::Tally;
 use turnkeep_engine::{Engine, EngineParts};
-use turnkeep_http::{Bound, Delivery, Gateway, GatewayParts, Limits, Listener, Receipts};
+use turnkeep_http::limits::Meters;
+use turnkeep_http::{Bound, Gateway, GatewayParts, Limits, Listener, Receipts};
 use turnkeep_store::{MemoryStore, Role, SqliteStore, Store, StoreOptions, SystemClock};
 
 pub(crate) use upstreams::endpoint;
@@ -171,7 +172,8 @@ pub async fn wire_within(config: Config, limits: Limits) -> Result<Wired, Failur
         health: Arc::new(Parts { store: store.clone(), keeper: keeper.clone(), notices: notices.clone() }),
         metrics_open: config.server.listen.iter().all(Listen::is_local),
         receipts,
-        delivery: Delivery::Acked,
+        delivery: config.server.delivery,
+        meters: Meters::new(clock),
     });
     let grace = config.server.shutdown_grace;
     let parts =

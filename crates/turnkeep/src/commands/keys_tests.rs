@@ -54,3 +54,35 @@ fn an_unknown_scope_is_refused_on_the_command_line() {
     let refused = Cli::try_parse_from(["turnkeep", "keys", "create", "a", "--scope", "root"]).unwrap_err();
     assert!(refused.to_string().contains("viewer"), "{refused}");
 }
+
+#[tokio::test]
+async fn a_key_is_made_with_its_limits_and_the_list_shows_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = "create portal --requests-per-minute 60 --tokens-per-minute 4000 --max-in-flight 8 --budget 20.5usd/day \
+                --label team=infra --label stage=live --shared --expires 2999-12-31";
+    keys(&folder, &args.split_whitespace().collect::<Vec<_>>()).await.unwrap();
+    let list = keys(&folder, &["list"]).await.unwrap();
+    assert!(list.contains("60 req/min, 4000 tok/min, 8 at once, 20.5usd/day"), "{list}");
+    assert!(list.contains("active until 2999-12-31T00:00:00Z"), "{list}");
+    let json: serde_json::Value = serde_json::from_str(&keys(&folder, &["list", "--json"]).await.unwrap()).unwrap();
+    assert_eq!(json[0]["limits"]["budget"], serde_json::json!({"usd": 20.5, "per": "day"}));
+    assert_eq!(json[0]["labels"], serde_json::json!({"team": "infra", "stage": "live"}));
+    assert_eq!((&json[0]["shared"], &json[0]["limits"]["max_in_flight"]), (&true.into(), &8.into()));
+    keys(&folder, &["create", "old", "--expires", "2001-01-01", "--budget", "1000tokens/week"]).await.unwrap();
+    let list = keys(&folder, &["list"]).await.unwrap();
+    assert!(list.contains("1000tokens/week") && list.contains("expired 2001"), "{list}");
+}
+
+#[test]
+fn a_limit_that_is_none_is_refused_on_the_command_line() {
+    for (option, value, part) in [
+        ("--budget", "20", "20usd/day"),
+        ("--budget", "20usd/year", "day, week or month"),
+        ("--expires", "soon", "2026-12-31"),
+        ("--label", "team", "NAME=VALUE"),
+        ("--max-in-flight", "0", "1..=100000"),
+    ] {
+        let refused = Cli::try_parse_from(["turnkeep", "keys", "create", "a", option, value]).unwrap_err();
+        assert!(refused.to_string().contains(part), "{refused}");
+    }
+}

@@ -2,6 +2,9 @@
 
 use super::read::{Item, Known, Names};
 use super::secret::{self, SecretRef};
+use super::{amounts, expiry};
+use std::collections::BTreeMap;
+use turnkeep_policy::limits::Limits;
 
 /// A caller's key.
 #[derive(Clone, Debug)]
@@ -14,6 +17,14 @@ pub struct CallerKey {
     pub scopes: Vec<Scope>,
     /// Patterns of the model names it may use; `*` stands for any characters.
     pub models: Vec<String>,
+    /// Many users stand behind it.
+    pub shared: bool,
+    /// Words to add usage up by.
+    pub labels: BTreeMap<String, String>,
+    /// What it may use.
+    pub limits: Limits,
+    /// When it ends by itself, Unix milliseconds; that moment is already its end.
+    pub expires_ms: Option<u64>,
 }
 
 /// What a key opens.
@@ -51,8 +62,20 @@ impl Scope {
 
 const KEY: Known = Known {
     table: "[[keys]]",
-    keys: &["name", "secret", "scopes", "models"],
-    later: &["shared", "labels", "requests_per_minute", "tokens_per_minute", "max_in_flight", "budget"],
+    keys: &[
+        "name",
+        "secret",
+        "scopes",
+        "models",
+        "shared",
+        "labels",
+        "requests_per_minute",
+        "tokens_per_minute",
+        "max_in_flight",
+        "budget",
+        "expires",
+    ],
+    later: &[],
 };
 
 pub(super) fn read(item: Item<'_>, plain: bool, names: &mut Names) -> Option<CallerKey> {
@@ -68,7 +91,57 @@ pub(super) fn read(item: Item<'_>, plain: bool, names: &mut Names) -> Option<Cal
         Some(item) => some_patterns(&item)?,
         None => vec!["*".to_owned()],
     };
-    Some(CallerKey { name: name?, secret: secret?, scopes, models })
+    let shared = fields.get("shared").and_then(|item| item.boolean()).unwrap_or_default();
+    let labels = fields.get("labels").map(|item| read_labels(&item)).unwrap_or_default();
+    let number = |key: &str, most: u32| fields.get(key).and_then(|item| item.integer(1, most));
+    let limits = Limits {
+        requests_per_minute: number("requests_per_minute", u32::MAX),
+        tokens_per_minute: number("tokens_per_minute", u32::MAX),
+        max_in_flight: number("max_in_flight", MOST_IN_FLIGHT),
+        budget: fields.get("budget").and_then(|item| amounts::read_budget(&item)),
+    };
+    let expires_ms = fields.get("expires").and_then(|item| item.told(expiry::parse(item.date()?)));
+    Some(CallerKey { name: name?, secret: secret?, scopes, models, shared, labels, limits, expires_ms })
+}
+
+/// The most turns that a key may be allowed at once.
+pub(crate) const MOST_IN_FLIGHT: u32 = 100_000;
+/// The most labels of a key.
+const MOST_LABELS: usize = 16;
+
+/// Whether a key may have this label.
+///
+/// # Errors
+/// Why not.
+pub(crate) fn check_label(name: &str, value: &str) -> Result<(), String> {
+    let fits = |text: &str, most: usize| {
+        !text.is_empty() && text.chars().count() <= most && !text.chars().any(char::is_control)
+    };
+    if !fits(name, 64) || name.contains('=') {
+        return Err("a label's name is 1 to 64 characters, without control characters and \"=\"".into());
+    }
+    if !fits(value, 256) {
+        return Err(format!("the label {name:?} has a value of 1 to 256 characters, without control characters"));
+    }
+    Ok(())
+}
+
+/// Whether a key may have so many labels.
+///
+/// # Errors
+/// Why not.
+pub(crate) fn check_label_count(count: usize) -> Result<(), String> {
+    if count > MOST_LABELS { Err(format!("a key has {MOST_LABELS} labels at most")) } else { Ok(()) }
+}
+
+fn read_labels(item: &Item<'_>) -> BTreeMap<String, String> {
+    let entries = item.free_table().unwrap_or_default();
+    item.told(check_label_count(entries.len()));
+    let read_one = |(name, item): (&str, Item<'_>)| {
+        let value = item.text()?;
+        item.told(check_label(name, value)).map(|()| (name.to_owned(), value.to_owned()))
+    };
+    entries.into_iter().filter_map(read_one).collect()
 }
 
 fn read_scopes(item: &Item<'_>) -> Option<Vec<Scope>> {

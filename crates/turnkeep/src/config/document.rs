@@ -67,10 +67,11 @@ pub(super) enum Value {
     Text(String),
     /// `None`: it does not fit 64 bits.
     Integer(Option<i64>),
-    /// `None`: the text is none that this program reads, such as one with too many digits.
-    Float(Option<f64>),
+    /// And as it is written. `None`: the text is none that this program reads, such as one with too many digits.
+    Float(Option<f64>, String),
     Boolean(bool),
-    Date,
+    /// A date, with a time or without, as it is written.
+    Date(String),
     List(Vec<Node>),
     Table(Vec<Entry>),
 }
@@ -89,9 +90,9 @@ impl Value {
         match self {
             Value::Text(_) => "a string",
             Value::Integer(_) => "an integer",
-            Value::Float(_) => "a float",
+            Value::Float(..) => "a float",
             Value::Boolean(_) => "true or false",
-            Value::Date => "a date",
+            Value::Date(_) => "a date",
             Value::List(_) => "an array",
             Value::Table(_) => "a table",
         }
@@ -146,9 +147,9 @@ fn node(value: &Spanned<DeValue<'_>>, lines: &Lines<'_>) -> Node {
     let value = match value.get_ref() {
         DeValue::String(text) => Value::Text(text.to_string()),
         DeValue::Integer(number) => Value::Integer(i64::from_str_radix(number.as_str(), number.radix()).ok()),
-        DeValue::Float(number) => Value::Float(number.as_str().parse().ok()),
+        DeValue::Float(number) => Value::Float(number.as_str().parse().ok(), number.as_str().to_owned()),
         DeValue::Boolean(value) => Value::Boolean(*value),
-        DeValue::Datetime(_) => Value::Date,
+        DeValue::Datetime(date) => Value::Date(date.to_string()),
         DeValue::Array(items) => Value::List(items.iter().map(|item| node(item, lines)).collect()),
         DeValue::Table(table) => Value::Table(entries(table, lines)),
     };

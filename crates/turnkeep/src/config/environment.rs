@@ -107,7 +107,7 @@ fn descend<'a>(node: &'a mut Node, step: &str, place: &document::Place) -> Resul
                 }
             }
         }
-        Value::Text(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Date => {
+        Value::Text(_) | Value::Integer(_) | Value::Float(..) | Value::Boolean(_) | Value::Date(_) => {
             Err(format!("addresses something below {kind}, which has nothing below"))
         }
     }

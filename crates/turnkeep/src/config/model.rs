@@ -1,8 +1,11 @@
 //! `[[models]]`: the names clients use, and where each may go.
 
+use super::amounts;
 use super::read::{Item, Known, Names};
 use super::text::{nearest, quoted_list};
 use super::upstream::Upstream;
+use std::time::Duration;
+use turnkeep_base::Price;
 
 /// The name of the catch-all: any name that no other entry has, passed on as it is.
 pub const ANY_MODEL: &str = "*";
@@ -21,6 +24,10 @@ pub struct Model {
     pub fallbacks: Vec<String>,
     /// Other models of the configuration, by name, that take a request which its upstream calls too long for it.
     pub larger: Vec<String>,
+    /// How long its answers may be used again; without, they are not.
+    pub cache: Option<Duration>,
+    /// What its tokens cost.
+    pub price: Option<Price>,
 }
 
 /// One place a model may go.
@@ -62,9 +69,10 @@ impl Model {
 
 const MODEL: Known = Known {
     table: "[[models]]",
-    keys: &["name", "aliases", "routes", "fallbacks", "larger"],
-    later: &["cache", "price"],
+    keys: &["name", "aliases", "routes", "fallbacks", "larger", "cache", "price"],
+    later: &[],
 };
+const CACHE: Known = Known { table: "cache", keys: &["ttl"], later: &[] };
 const ROUTE: Known = Known { table: "a route", keys: &["upstream", "model"], later: &[] };
 
 /// Reads all models. `upstreams` are those that were read without mistakes.
@@ -163,7 +171,15 @@ fn read(item: Item<'_>, upstreams: &[&str], others: &Others<'_>, names: &mut Nam
     });
     let list = |key: &str| fields.get(key).map(|item| others.read(&item, name.as_deref())).unwrap_or_default();
     let (fallbacks, larger) = (list("fallbacks"), list("larger"));
-    Some(Model { name: name?, aliases, routes: routes?, fallbacks, larger })
+    let cache = fields.get("cache").and_then(|item| read_cache(&item));
+    let price = fields.get("price").and_then(|item| amounts::read_price(&item));
+    Some(Model { name: name?, aliases, routes: routes?, fallbacks, larger, cache, price })
+}
+
+fn read_cache(item: &Item<'_>) -> Option<Duration> {
+    let fields = item.table(&CACHE)?;
+    let ttl = fields.require("ttl", r#"ttl = "5m""#)?;
+    ttl.duration(Duration::from_secs(1), Duration::from_secs(7 * 86_400))
 }
 
 fn read_name(item: &Item<'_>, any_allowed: bool, names: &mut Names) -> Option<String> {

@@ -83,9 +83,9 @@ impl<'a> Item<'a> {
         match &self.node.value {
             Value::Text(text) => Some(text),
             Value::Integer(_)
-            | Value::Float(_)
+            | Value::Float(..)
             | Value::Boolean(_)
-            | Value::Date
+            | Value::Date(_)
             | Value::List(_)
             | Value::Table(_) => None,
         }
@@ -101,9 +101,9 @@ impl<'a> Item<'a> {
         match &self.node.value {
             Value::Text(text) => Some(text),
             Value::Integer(_)
-            | Value::Float(_)
+            | Value::Float(..)
             | Value::Boolean(_)
-            | Value::Date
+            | Value::Date(_)
             | Value::List(_)
             | Value::Table(_) => self.wrong_kind("a string"),
         }
@@ -117,9 +117,12 @@ impl<'a> Item<'a> {
     pub(super) fn boolean(&self) -> Option<bool> {
         match &self.node.value {
             Value::Boolean(value) => Some(*value),
-            Value::Integer(_) | Value::Float(_) | Value::Text(_) | Value::Date | Value::List(_) | Value::Table(_) => {
-                self.wrong_kind("true or false")
-            }
+            Value::Integer(_)
+            | Value::Float(..)
+            | Value::Text(_)
+            | Value::Date(_)
+            | Value::List(_)
+            | Value::Table(_) => self.wrong_kind("true or false"),
         }
     }
 
@@ -130,24 +133,57 @@ impl<'a> Item<'a> {
                 Some(number) if (least..=most).contains(&number) => Some(number),
                 Some(_) | None => self.fail(wanted()),
             },
-            Value::Text(_) | Value::Float(_) | Value::Boolean(_) | Value::Date | Value::List(_) | Value::Table(_) => {
-                self.fail(format!("{}, not {}", wanted(), self.node.value.kind()))
-            }
+            Value::Text(_)
+            | Value::Float(..)
+            | Value::Boolean(_)
+            | Value::Date(_)
+            | Value::List(_)
+            | Value::Table(_) => self.fail(format!("{}, not {}", wanted(), self.node.value.kind())),
         }
     }
 
     /// A number, whole or not.
     pub(super) fn number(&self, least: f64, most: f64) -> Option<f64> {
         let number = match &self.node.value {
-            Value::Float(number) => *number,
+            Value::Float(number, _) => *number,
             Value::Integer(number) => number.and_then(|number| i32::try_from(number).ok()).map(f64::from),
-            Value::Text(_) | Value::Boolean(_) | Value::Date | Value::List(_) | Value::Table(_) => {
+            Value::Text(_) | Value::Boolean(_) | Value::Date(_) | Value::List(_) | Value::Table(_) => {
                 return self.fail(format!("must be a number from {least} to {most}, not {}", self.node.value.kind()));
             }
         };
         match number.filter(|number| (least..=most).contains(number)) {
             Some(number) => Some(number),
             None => self.fail(format!("must be a number from {least} to {most}")),
+        }
+    }
+
+    /// A number as it is written, so that nothing is lost by reading it.
+    pub(super) fn decimal(&self) -> Option<String> {
+        match &self.node.value {
+            Value::Float(_, text) => Some(text.clone()),
+            Value::Integer(Some(number)) => Some(number.to_string()),
+            Value::Integer(None) => self.fail("is too large"),
+            Value::Text(_) | Value::Boolean(_) | Value::Date(_) | Value::List(_) | Value::Table(_) => {
+                self.wrong_kind("a number")
+            }
+        }
+    }
+
+    /// A date, or a string that may hold one; as it is written.
+    pub(super) fn date(&self) -> Option<&'a str> {
+        match &self.node.value {
+            Value::Date(text) | Value::Text(text) => Some(text),
+            Value::Integer(_) | Value::Float(..) | Value::Boolean(_) | Value::List(_) | Value::Table(_) => {
+                self.wrong_kind("a date")
+            }
+        }
+    }
+
+    /// The value, or a note of what is wrong with it.
+    pub(super) fn told<T>(&self, read: Result<T, String>) -> Option<T> {
+        match read {
+            Ok(value) => Some(value),
+            Err(why) => self.fail(why),
         }
     }
 
@@ -169,7 +205,7 @@ impl<'a> Item<'a> {
         let size = match &self.node.value {
             Value::Text(text) => units::size(text),
             Value::Integer(number) => number.and_then(|number| u64::try_from(number).ok()),
-            Value::Float(_) | Value::Boolean(_) | Value::Date | Value::List(_) | Value::Table(_) => None,
+            Value::Float(..) | Value::Boolean(_) | Value::Date(_) | Value::List(_) | Value::Table(_) => None,
         };
         match size {
             Some(size) if (least..=most).contains(&size) => Some(size),
@@ -193,9 +229,9 @@ impl<'a> Item<'a> {
             Value::List(nodes) => Some(nodes.iter().enumerate().map(|(i, node)| self.within(i, node)).collect()),
             Value::Text(_)
             | Value::Integer(_)
-            | Value::Float(_)
+            | Value::Float(..)
             | Value::Boolean(_)
-            | Value::Date
+            | Value::Date(_)
             | Value::Table(_) => self.wrong_kind("an array"),
         }
     }
@@ -206,9 +242,9 @@ impl<'a> Item<'a> {
             Value::List(nodes) => nodes.iter().enumerate().map(|(i, node)| self.within(i, node)).collect(),
             Value::Text(_)
             | Value::Integer(_)
-            | Value::Float(_)
+            | Value::Float(..)
             | Value::Boolean(_)
-            | Value::Date
+            | Value::Date(_)
             | Value::Table(_) => {
                 vec![self.clone()]
             }
@@ -239,9 +275,12 @@ impl<'a> Item<'a> {
     pub(super) fn free_table(&self) -> Option<Vec<(&'a str, Item<'a>)>> {
         match &self.node.value {
             Value::Table(entries) => Some(entries.iter().map(|e| (e.key.as_str(), self.below(e))).collect()),
-            Value::Text(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Date | Value::List(_) => {
-                self.wrong_kind("a table")
-            }
+            Value::Text(_)
+            | Value::Integer(_)
+            | Value::Float(..)
+            | Value::Boolean(_)
+            | Value::Date(_)
+            | Value::List(_) => self.wrong_kind("a table"),
         }
     }
 

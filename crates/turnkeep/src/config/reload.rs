@@ -10,6 +10,7 @@ const ROWS: &[Row] = &[
     ("server.listen", |old, new| old.server.listen != new.server.listen),
     ("server.tls", |old, new| old.server.tls != new.server.tls),
     ("server.shutdown_grace", |old, new| old.server.shutdown_grace != new.server.shutdown_grace),
+    ("server.delivery", |old, new| old.server.delivery != new.server.delivery),
     ("store.url", |old, new| old.store.url != new.store.url),
     ("store.master_key", |old, new| !same_place(old.store.master_key.as_ref(), new.store.master_key.as_ref())),
     ("telemetry.log", |old, new| old.telemetry.log != new.telemetry.log),

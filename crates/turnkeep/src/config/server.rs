@@ -2,8 +2,11 @@
 
 use super::listen::{self, Listen};
 use super::read::{Item, Known};
+use http::header::HeaderName;
 use std::path::PathBuf;
 use std::time::Duration;
+use turnkeep_http::Delivery;
+use turnkeep_http::proxies::{Net, TrustedPeer};
 
 /// The port and address of a gateway nobody configured.
 pub const DEFAULT_PORT: u16 = 4141;
@@ -19,6 +22,12 @@ pub struct Server {
     pub max_body: u64,
     /// How long running turns may take to end after a request to stop.
     pub shutdown_grace: Duration,
+    /// How much proof a reply's arrival needs.
+    pub delivery: Delivery,
+    /// Peers whose word on a shared key's user is taken.
+    pub trusted_proxies: Vec<TrustedPeer>,
+    /// The header in which they give it, in lower case.
+    pub user_header: Option<String>,
 }
 
 /// The server's certificate.
@@ -37,14 +46,17 @@ impl Default for Server {
             tls: None,
             max_body: 32 << 20,
             shutdown_grace: Duration::from_secs(30),
+            delivery: Delivery::Acked,
+            trusted_proxies: Vec::new(),
+            user_header: None,
         }
     }
 }
 
 const SERVER: Known = Known {
     table: "[server]",
-    keys: &["listen", "tls", "max_body", "shutdown_grace"],
-    later: &["delivery", "trusted_proxies", "user_header", "admin_listen"],
+    keys: &["listen", "tls", "max_body", "shutdown_grace", "delivery", "trusted_proxies", "user_header"],
+    later: &["admin_listen"],
 };
 const TLS: Known = Known { table: "server.tls", keys: &["cert", "key"], later: &[] };
 
@@ -61,6 +73,21 @@ pub(super) fn read(item: Item<'_>) -> Option<Server> {
     let grace = fields.get("shutdown_grace");
     if let Some(grace) = grace.and_then(|item| item.duration(Duration::ZERO, Duration::from_secs(86_400))) {
         server.shutdown_grace = grace;
+    }
+    let words = [("acked", Delivery::Acked), ("flushed", Delivery::Flushed)];
+    if let Some(delivery) = fields.get("delivery").and_then(|item| item.word(&words, &[])) {
+        server.delivery = delivery;
+    }
+    let proxies = fields.get("trusted_proxies").map(|item| item.one_or_list()).unwrap_or_default();
+    server.trusted_proxies = proxies.iter().filter_map(read_proxy).collect();
+    server.user_header = fields.get("user_header").and_then(|item| read_user_header(&item));
+    if let (Some(item), true) = (fields.get("user_header"), proxies.is_empty()) {
+        item.warn(
+            "without trusted_proxies nobody's word is taken, so it changes nothing; name the proxy that sends it",
+        );
+    }
+    if let (Some(item), None) = (fields.get("trusted_proxies"), &server.user_header) {
+        item.warn("without user_header it changes nothing; name the header in which a proxy gives the user");
     }
     Some(server)
 }
@@ -81,6 +108,43 @@ fn read_listen(item: &Item<'_>) -> Vec<Listen> {
         addresses.push(address);
     }
     addresses
+}
+
+fn read_proxy(item: &Item<'_>) -> Option<TrustedPeer> {
+    let text = item.filled_text()?;
+    if text == "unix" {
+        return Some(TrustedPeer::Unix);
+    }
+    let net = item.told(Net::parse(text))?;
+    if net.is_everyone() {
+        item.warn("is everybody: whoever can connect may speak for any user of a shared key");
+    }
+    Some(TrustedPeer::Net(net))
+}
+
+/// Headers that hold a secret, or are the connection's own.
+const NO_USER_HEADERS: &[&str] = &[
+    "authorization",
+    "proxy-authorization",
+    "x-api-key",
+    "x-goog-api-key",
+    "cookie",
+    "host",
+    "connection",
+    "content-length",
+    "content-type",
+    "transfer-encoding",
+    "idempotency-key",
+];
+
+fn read_user_header(item: &Item<'_>) -> Option<String> {
+    let text = item.filled_text()?;
+    let Ok(name) = HeaderName::try_from(text) else { return item.fail(format!("{text:?} is not a header name")) };
+    if NO_USER_HEADERS.contains(&name.as_str()) {
+        return item
+            .fail(format!("{:?} has another meaning; take a header of its own, as in \"x-user\"", name.as_str()));
+    }
+    Some(name.as_str().to_owned())
 }
 
 fn read_tls(item: &Item<'_>) -> Option<Tls> {

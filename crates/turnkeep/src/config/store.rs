@@ -14,6 +14,8 @@ pub struct Store {
     pub master_key: Option<SecretRef>,
     /// How long its records are kept.
     pub keep: Keep,
+    /// Turns go on when it cannot write, and the loss is counted; otherwise they are refused.
+    pub serve_on_failure: bool,
 }
 
 /// How long records are kept.
@@ -56,7 +58,12 @@ impl std::fmt::Display for StoreUrl {
 impl Default for Store {
     /// For a configuration without a file: beside the process. A file's default is beside the file.
     fn default() -> Self {
-        Store { url: StoreUrl::Sqlite(DEFAULT_DATABASE.into()), master_key: None, keep: Keep::default() }
+        Store {
+            url: StoreUrl::Sqlite(DEFAULT_DATABASE.into()),
+            master_key: None,
+            keep: Keep::default(),
+            serve_on_failure: false,
+        }
     }
 }
 
@@ -73,7 +80,7 @@ pub(super) fn read(item: Option<Item<'_>>, folder: &std::path::Path, plain: bool
     store.master_key = fields.get("master_key").and_then(|item| secret::read(&item, plain));
     store.keep = fields.get("keep").map(|item| read_keep(&item)).unwrap_or_default();
     if let Some(item) = fields.get("on_failure") {
-        item.word(&[("refuse", ())], &["serve"]);
+        store.serve_on_failure = item.word(&[("refuse", false), ("serve", true)], &[]).unwrap_or_default();
     }
     store
 }

@@ -3,6 +3,8 @@
 use super::problems::Problems;
 use super::{Account, Config, Model};
 use std::collections::BTreeMap;
+use turnkeep_policy::glob::Globs;
+use turnkeep_policy::limits::Amount;
 
 pub(super) fn warn_as_a_whole(config: &Config, problems: &Problems) {
     if config.upstreams.is_empty() {
@@ -25,6 +27,7 @@ pub(super) fn warn_as_a_whole(config: &Config, problems: &Problems) {
     }
     warn_of_lonely_groups(config, problems);
     warn_of_idle_fallbacks(config, problems);
+    warn_of_unpriced_models(config, problems);
     if config.store.master_key.is_none() {
         problems
             .warn("store.master_key", "there is none, so accounts in the store hold references to secrets only".into());
@@ -32,6 +35,24 @@ pub(super) fn warn_as_a_whole(config: &Config, problems: &Problems) {
     let public = config.server.listen.iter().find(|listen| !listen.is_local());
     if let (Some(listen), None) = (public, &config.server.tls) {
         problems.warn("server.tls", format!("plain http on {listen}: keys and prompts cross the network readable"));
+    }
+}
+
+/// A budget in money holds only where the price is known, so a key with one is refused models without.
+fn warn_of_unpriced_models(config: &Config, problems: &Problems) {
+    for (at, key) in config.keys.iter().enumerate() {
+        if !key.limits.budget.is_some_and(|budget| matches!(budget.amount, Amount::NanoUsd(_))) {
+            continue;
+        }
+        let allowed = Globs::new(key.models.clone());
+        // What the catch-all takes has no name to be allowed or not.
+        let may = |model: &&Model| model.price.is_none() && (model.is_any() || allowed.allow(&model.name));
+        let names: Vec<String> = config.models.iter().filter(may).map(|model| format!("{:?}", model.name)).collect();
+        if !names.is_empty() {
+            let names = names.join(", ");
+            let words = "is in US dollars, and is refused models without a price: set price in the [[models]] entry of";
+            problems.warn(&format!("keys[{at}].budget"), format!("{words} {names}"));
+        }
     }
 }
 

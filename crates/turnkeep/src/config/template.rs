@@ -94,6 +94,8 @@ fn write_models(text: &mut String, found: &[Provider]) {
          # routes = [{{ upstream = \"{upstream}\", model = \"MODEL-NAME\" }}]\n\
          # Other entries that answer when no route can (the client is told), and that take too long requests.\n\
          # fallbacks = [\"large\"]\n# larger = [\"large\"]\n\
+         # US dollars per million tokens.\n# price = {{ input = 3.0, output = 15.0 }}\n\
+         # Complete answers may be used again for the same request of the same caller.\n# cache = {{ ttl = \"5m\" }}\n\
          # [[models]]\n# name = \"large\"\n\
          # routes = [{{ upstream = \"{upstream}\", model = \"LARGER-MODEL-NAME\" }}]\n\
          # [[models]]\n# name = \"*\"\n# routes = [{{ upstream = \"{upstream}\" }}]\n\n"
@@ -124,6 +126,9 @@ listen = \"127.0.0.1:4141\"
 # tls = { cert = \"cert.pem\", key = \"key.pem\" }
 # max_body = \"32MiB\"
 # shutdown_grace = \"30s\"
+# Proxies that name the user behind a shared key, and the header in which they do.
+# trusted_proxies = [\"10.0.0.0/8\"]
+# user_header = \"x-user\"
 
 [store]
 url = \"sqlite:turnkeep.db\"
@@ -131,6 +136,8 @@ url = \"sqlite:turnkeep.db\"
 # master_key = { env = \"TURNKEEP_MASTER_KEY\" }
 # How long records are kept.
 # keep = { turns = \"7d\", evidence = \"30d\", ledger = \"400d\" }
+# Go on, unrecorded, when the store cannot write.
+# on_failure = \"serve\"
 
 ";
 
@@ -141,6 +148,10 @@ const TAIL: &str = "\
 # secret = { env = \"TURNKEEP_KEY\" }
 # scopes = [\"chat\"]
 # models = [\"*\"]
+# requests_per_minute = 60
+# max_in_flight = 8
+# In US dollars, which needs the models' prices, or { tokens = 1000000, per = \"week\" }.
+# budget = { usd = 20.0, per = \"day\" }
 
 [telemetry]
 log = \"info\"

@@ -1,6 +1,8 @@
 //! What a configuration may say, and how each mistake is told.
 
+mod callers;
 mod defaults;
+mod delivery;
 mod environment;
 mod errors;
 mod models;

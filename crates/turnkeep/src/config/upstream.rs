@@ -2,12 +2,13 @@
 
 use super::caller::some_patterns;
 use super::listen::is_loopback;
-use super::read::{Fields, Item, Known, Names};
+use super::read::{Item, Known, Names};
 use super::secret::{self, SecretRef};
 use http::header::{HeaderName, HeaderValue};
 use std::path::PathBuf;
 use std::time::Duration;
 use turnkeep_base::Secret;
+use turnkeep_engine::route::OnClientGone;
 
 /// One endpoint of a provider.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct Upstream {
     pub timeouts: Timeouts,
     /// An `http`, `socks5` or `socks5h` URL; a secret, as it may hold a password.
     pub proxy: Option<Secret>,
+    /// What becomes of a call whose client leaves.
+    pub on_client_gone: OnClientGone,
     /// In file order; more may come from the store.
     pub accounts: Vec<Account>,
 }
@@ -123,12 +126,25 @@ pub(super) fn read(item: Item<'_>, plain: bool, names: &mut Names) -> Option<Ups
     let ca = fields.get("ca").and_then(|item| item.path());
     let timeouts = fields.get("timeouts").map(|item| read_timeouts(&item)).unwrap_or_default();
     let proxy = fields.get("proxy").and_then(|item| read_proxy(&item, plain));
-    read_on_client_gone(&fields);
+    let on_client_gone = match fields.get("on_client_gone") {
+        Some(item) => read_on_client_gone(&item),
+        None => Some(OnClientGone::Cancel),
+    };
     let mut taken = Names::new();
     let accounts = fields.get("accounts").map(|item| item.list_of_tables()).unwrap_or_default();
     let accounts: Vec<Account> =
         accounts.into_iter().filter_map(|item| read_account(item, plain, &mut taken)).collect();
-    Some(Upstream { name: name?, kind: kind?, base_url: base_url?, headers, ca, timeouts, proxy, accounts })
+    Some(Upstream {
+        name: name?,
+        kind: kind?,
+        base_url: base_url?,
+        headers,
+        ca,
+        timeouts,
+        proxy,
+        on_client_gone: on_client_gone?,
+        accounts,
+    })
 }
 
 fn read_base_url(item: &Item<'_>, kind: Option<Kind>) -> Option<String> {
@@ -246,13 +262,24 @@ fn read_proxy(item: &Item<'_>, plain: bool) -> Option<Secret> {
     Some(Secret::new(text.to_owned()))
 }
 
-fn read_on_client_gone(fields: &Fields<'_>) {
-    let Some(item) = fields.get("on_client_gone") else { return };
-    if item.is_table() {
-        item.fail::<()>("\"finish\" is not in this version; it takes \"cancel\"");
-    } else {
-        item.word(&[("cancel", ())], &["finish"]);
+const GONE: Known = Known { table: "on_client_gone", keys: &["finish"], later: &[] };
+const FINISH: Known = Known { table: "finish", keys: &["max_tokens", "max_seconds"], later: &[] };
+
+fn read_on_client_gone(item: &Item<'_>) -> Option<OnClientGone> {
+    if !item.is_table() {
+        let shape = "{ finish = { max_tokens = 2000, max_seconds = 30 } }";
+        return match item.text()? {
+            "cancel" => Some(OnClientGone::Cancel),
+            "finish" => item.fail(format!("to finish needs bounds; write {shape}")),
+            other => item.fail(format!("{other:?} is not known; it takes \"cancel\" or {shape}")),
+        };
     }
+    let fields = item.table(&GONE)?;
+    let finish = fields.require("finish", "finish = { max_tokens = 2000, max_seconds = 30 }")?.table(&FINISH)?;
+    let tokens = finish.require("max_tokens", "max_tokens = 2000").and_then(|item| item.integer(1, u32::MAX));
+    let seconds = finish.require("max_seconds", "max_seconds = 30").and_then(|item| item.integer(1, 86_400));
+    let max_time = Duration::from_secs(u64::from(seconds?));
+    Some(OnClientGone::Finish { max_tokens: u64::from(tokens?), max_time })
 }
 
 fn read_account(item: Item<'_>, plain: bool, names: &mut Names) -> Option<Account> {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use turnkeep_base::Secret;
 use turnkeep_http::callers::{Caller, Callers, KeyDigest, Known, Scope};
 use turnkeep_policy::glob::Globs;
-use turnkeep_store::{KeySnapshot, NewKey, Pepper, Store, hash_key};
+use turnkeep_policy::limits::{Amount, Budget, Limits, Per};
+use turnkeep_store::{KeyLimits, KeySnapshot, NewKey, Pepper, Store, hash_key};
 
 /// The name of the key that the gateway makes when there is none.
 const FIRST_KEY: &str = "first";
@@ -57,12 +58,14 @@ pub(super) async fn of_config(config: &Config, pepper: &Pepper) -> Result<BTreeM
     let secrets = join_all(config.keys.iter().map(|key| crate::secrets::fetch(&key.secret))).await;
     for (key, secret) in config.keys.iter().zip(secrets) {
         let secret = secret.map_err(|why| Failure::Usage(format!("keys {:?}: {why}", key.name)))?;
+        let scopes = key.scopes.iter().map(|scope| scope_of(scope.name())).collect::<Option<_>>().unwrap_or_default();
         let caller = Caller {
-            name: key.name.as_str().into(),
-            scopes: key.scopes.iter().map(|scope| scope_of(scope.name())).collect::<Option<_>>().unwrap_or_default(),
-            models: Globs::new(key.models.clone()),
+            shared: key.shared,
+            labels: labels(&key.labels),
+            limits: key.limits,
+            ..Caller::named(key.name.as_str(), scopes, Globs::new(key.models.clone()))
         };
-        let known = Known { caller: Arc::new(caller), until_ms: None };
+        let known = Known { caller: Arc::new(caller), until_ms: key.expires_ms };
         if let Some(other) = configured.insert(hash_key(pepper, secret.expose()), known) {
             let words =
                 format!("keys {:?} and {:?} have the same secret; give each its own", other.caller.name, key.name);
@@ -75,10 +78,12 @@ pub(super) async fn of_config(config: &Config, pepper: &Pepper) -> Result<BTreeM
 pub(super) fn of_store(snapshot: &KeySnapshot) -> BTreeMap<KeyDigest, Known> {
     let mut out = BTreeMap::new();
     for key in &snapshot.keys {
+        let scopes = key.scopes.iter().filter_map(|scope| scope_of(scope)).collect();
         let caller = Arc::new(Caller {
-            name: key.name.as_str().into(),
-            scopes: key.scopes.iter().filter_map(|scope| scope_of(scope)).collect(),
-            models: Globs::new(key.models.clone()),
+            shared: key.shared,
+            labels: labels(&key.labels),
+            limits: limits(&key.name, &key.limits),
+            ..Caller::named(key.name.as_str(), scopes, Globs::new(key.models.clone()))
         });
         if let Some((old, until)) = &key.old_hash {
             let until_ms = Some(key.expires_ms.map_or(*until, |end| end.min(*until)));
@@ -87,6 +92,28 @@ pub(super) fn of_store(snapshot: &KeySnapshot) -> BTreeMap<KeyDigest, Known> {
         out.insert(*key.hash.bytes(), Known { caller, until_ms: key.expires_ms });
     }
     out
+}
+
+fn labels(labels: &BTreeMap<String, String>) -> Arc<str> {
+    serde_json::to_string(labels).unwrap_or_else(|_| "{}".into()).into()
+}
+
+/// The limits of a key of the store.
+fn limits(key: &str, kept: &KeyLimits) -> Limits {
+    let budget = kept.budget.as_ref().map(|budget| {
+        let read = crate::commands::keys::budget_of(budget);
+        read.unwrap_or_else(|| {
+            // What cannot be read is no leave to spend.
+            tracing::error!(key, "the key's budget cannot be read, so nothing may be spent; make the key anew");
+            Budget { amount: Amount::Tokens(0), per: Per::Month }
+        })
+    });
+    Limits {
+        requests_per_minute: kept.requests_per_minute,
+        tokens_per_minute: kept.tokens_per_minute.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)),
+        max_in_flight: kept.max_in_flight,
+        budget,
+    }
 }
 
 fn scope_of(name: &str) -> Option<Scope> {

@@ -10,6 +10,7 @@ use super::{accounts, keys, loopback_only, standing};
 use crate::commands::Failure;
 use crate::config::{Config, KeyRule, needs_restart, startup_rule};
 use crate::secrets::Keeper;
+use http::HeaderName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use turnkeep_base::AccountId;
@@ -18,6 +19,7 @@ use turnkeep_engine::ports::WallClock;
 use turnkeep_engine::route::Rules;
 use turnkeep_http::Gateway;
 use turnkeep_http::callers::{KeyDigest, Known};
+use turnkeep_http::proxies::Proxies;
 use turnkeep_store::{Store, SystemClock};
 
 /// What a configuration is applied to.
@@ -53,7 +55,10 @@ enum Occasion {
 
 /// A turn's share of the configured numbers.
 pub(super) fn rules(config: &Config) -> Rules {
-    Rules::of(&config.tuning, config.stream.open_after, config.stream.heartbeat)
+    Rules {
+        serve_unrecorded: config.store.serve_on_failure,
+        ..Rules::of(&config.tuning, config.stream.open_after, config.stream.heartbeat)
+    }
 }
 
 impl Live {
@@ -116,7 +121,7 @@ impl Live {
         let left: Vec<AccountId> = known.into_iter().filter(|id| !configured.contains(id)).collect();
         let saved = standing::restored(standings, SystemClock.unix_ms());
         keeper.take_into(found, |secrets| {
-            gateway.callers().replace(callers);
+            gateway.take_up_keys(callers);
             admission.reconfigure(Setup {
                 tuning: config.tuning.clone(),
                 upstreams: upstreams::specs(&upstreams),
@@ -134,7 +139,9 @@ impl Live {
         }
         gateway.engine().set_rules(rules(&config));
         let max_body = usize::try_from(config.server.max_body).unwrap_or(usize::MAX);
-        gateway.take_up(upstreams::catalog(&config, &upstreams), max_body);
+        let user_header = config.server.user_header.as_deref().and_then(|name| HeaderName::try_from(name).ok());
+        let proxies = Proxies { trusted: config.server.trusted_proxies.clone(), user_header };
+        gateway.take_up(upstreams::catalog(&config, &upstreams), max_body, proxies);
         self.upstreams = upstreams;
         self.keys = own_keys;
         self.config = config;

@@ -6,8 +6,8 @@ use crate::config::{Config, Kind, Model, Upstream};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use turnkeep_engine::route::{Clocks, OnClientGone, UpstreamEntry};
-use turnkeep_http::catalog::{Catalog, ModelEntry};
+use turnkeep_engine::route::{Clocks, UpstreamEntry};
+use turnkeep_http::catalog::{AnyModel, Catalog, ModelEntry};
 use turnkeep_policy::accounts::UpstreamSpec;
 use turnkeep_upstream::{Endpoint, EndpointSpec};
 
@@ -76,28 +76,33 @@ pub(super) fn build(
     for upstream in &config.upstreams {
         let recipe = Recipe::of(upstream, slots(&upstream.name) as usize)?;
         let built = match old.get(&upstream.name).filter(|old| old.made_from == recipe) {
-            Some(kept) => kept.clone(),
+            Some(kept) if kept.entry.on_client_gone == upstream.on_client_gone => kept.clone(),
+            // The same driver, and its connections, under other rules.
+            Some(kept) => Built { entry: entry(upstream, &kept.endpoint), ..kept.clone() },
             None => {
                 let endpoint = Arc::new(recipe.endpoint(&upstream.name, loopback_only)?);
-                let clocks = Clocks {
-                    first_content: upstream.timeouts.first_content,
-                    between: upstream.timeouts.between,
-                    total: upstream.timeouts.total,
-                    max_turn: upstream.timeouts.max_turn,
-                };
-                let entry = UpstreamEntry {
-                    name: upstream.name.as_str().into(),
-                    dialect: endpoint.kind().dialect(),
-                    clocks,
-                    on_client_gone: OnClientGone::Cancel,
-                    port: endpoint.clone(),
-                };
-                Built { made_from: recipe, entry: Arc::new(entry), endpoint }
+                Built { made_from: recipe, entry: entry(upstream, &endpoint), endpoint }
             }
         };
         out.insert(upstream.name.clone(), built);
     }
     Ok(out)
+}
+
+fn entry(upstream: &Upstream, endpoint: &Arc<Endpoint>) -> Arc<UpstreamEntry> {
+    let clocks = Clocks {
+        first_content: upstream.timeouts.first_content,
+        between: upstream.timeouts.between,
+        total: upstream.timeouts.total,
+        max_turn: upstream.timeouts.max_turn,
+    };
+    Arc::new(UpstreamEntry {
+        name: upstream.name.as_str().into(),
+        dialect: endpoint.kind().dialect(),
+        clocks,
+        on_client_gone: upstream.on_client_gone,
+        port: endpoint.clone(),
+    })
 }
 
 /// The driver of one configured upstream, for a look at its models.
@@ -130,14 +135,15 @@ pub(super) fn pairs(config: &Config) -> Vec<(Arc<str>, Arc<str>)> {
 /// The model names and where they lead.
 pub(super) fn catalog(config: &Config, upstreams: &Upstreams) -> Catalog {
     let mut models = Vec::new();
-    let mut any = Vec::new();
+    let mut any = AnyModel::default();
     for model in &config.models {
         if model.is_any() {
             let known = model.routes.iter().filter_map(|route| {
                 let upstream = upstreams.get(&route.upstream)?;
                 Some((upstream.entry.clone(), route.model.as_deref().map(Arc::from)))
             });
-            any.extend(known);
+            any.routes.extend(known);
+            (any.price, any.cache) = (model.price, model.cache);
         } else {
             models.push(ModelEntry {
                 name: model.name.clone(),
@@ -145,8 +151,8 @@ pub(super) fn catalog(config: &Config, upstreams: &Upstreams) -> Catalog {
                 routes: routes(model, upstreams),
                 fallbacks: model.fallbacks.clone(),
                 larger: model.larger.clone(),
-                price: None,
-                cache: None,
+                price: model.price,
+                cache: model.cache,
             });
         }
     }

@@ -78,7 +78,12 @@ fn the_example_of_the_documentation_is_right_and_uses_every_key() {
     let keys =
         ["max_turn", "proxy", "headers", "ca", "aliases", "scopes", "log_format", "shutdown_grace", "on_failure"];
     let later = ["requests_per_minute", "tokens_per_minute", "limit_group", "command", "every", "fallbacks", "larger"];
-    for key in keys.into_iter().chain(later).chain(["keep", "heartbeat"]) {
+    for key in keys
+        .into_iter()
+        .chain(later)
+        .chain(["keep", "heartbeat", "delivery", "trusted_proxies", "user_header", "cache", "price", "budget"])
+        .chain(["labels", "shared", "max_in_flight", "expires", "on_client_gone"])
+    {
         assert!(example.contains(&format!("{key} =")), "{key} is not in the example");
     }
 }

@@ -94,8 +94,8 @@ fn a_mistake_in_a_variable_is_told_without_a_line_and_with_the_variable_to_set()
     assert!(size.starts_with("environment variable TURNKEEP_SERVER__MAX_BODY: server.max_body: must be"), "{size}");
     let half = only("TURNKEEP_SERVER__TLS__CERT", "/c");
     assert!(half.contains("server.tls.key: is missing") && half.contains("or set TURNKEEP_SERVER__TLS__KEY"), "{half}");
-    let later = only("TURNKEEP_SERVER__DELIVERY", "acked");
-    assert!(later.ends_with("is not in this version; unset TURNKEEP_SERVER__DELIVERY"), "{later}");
+    let later = only("TURNKEEP_SERVER__ADMIN_LISTEN", "x");
+    assert!(later.ends_with("is not in this version; unset TURNKEEP_SERVER__ADMIN_LISTEN"), "{later}");
     let below = only("TURNKEEP_UPSTREAMS__OPENAI__BASEURL", "http://127.0.0.1:1/v1");
     assert!(below.ends_with("Then set TURNKEEP_UPSTREAMS__OPENAI__BASE_URL"), "{below}");
     let section = only("TURNKEEP_TUNNING__BUDGET", "3");

@@ -34,11 +34,7 @@ fn an_unknown_key_names_the_nearest_one_and_the_table() {
 #[test]
 fn a_key_of_a_later_version_is_refused_by_name() {
     let later = [
-        ("[server]\ndelivery = \"acked\"", "2:1 server.delivery"),
-        ("[server]\ntrusted_proxies = []", "2:1 server.trusted_proxies"),
-        ("[server]\nuser_header = \"x\"", "2:1 server.user_header"),
         ("[server]\nadmin_listen = \"x\"", "2:1 server.admin_listen"),
-        ("[store]\non_failure = \"serve\"", "2:14 store.on_failure"),
         ("[store]\nurl = \"postgres://h/d\"", "2:7 store.url"),
         ("[telemetry]\notlp = \"http://h\"", "2:1 telemetry.otlp"),
         ("[telemetry]\ncontent = true", "2:11 telemetry.content"),
@@ -55,14 +51,6 @@ fn a_key_of_a_later_version_is_refused_by_name() {
         let text = UPSTREAM.replace("[[upstreams.accounts]]", &format!("{key} = 1\n[[upstreams.accounts]]"));
         tells(&text, &format!("6:1 upstreams[0].{key}"), &["is not in this version"]);
     }
-    for key in ["cache", "price"] {
-        let text = format!("{UPSTREAM}[[models]]\nname = \"a\"\nroutes = [{{ upstream = \"openai\" }}]\n{key} = 1\n");
-        tells(&text, &format!("12:1 models[0].{key}"), &["is not in this version"]);
-    }
-    for key in ["shared", "labels", "requests_per_minute", "max_in_flight", "budget"] {
-        let text = format!("[[keys]]\nname = \"a\"\nsecret = {{ env = \"A\" }}\n{key} = 1\n");
-        tells(&text, &format!("4:1 keys[0].{key}"), &["is not in this version"]);
-    }
 }
 
 #[test]
@@ -73,13 +61,6 @@ fn upstream_kinds_of_a_later_version_are_refused_by_name_and_unknown_ones_with_t
     }
     let text = UPSTREAM.replace("kind = \"openai\"", "kind = \"antropic\"");
     tells(&text, "4:8 upstreams[0].kind", &["did you mean \"anthropic\"?"]);
-}
-
-#[test]
-fn what_a_client_leaving_does_can_only_be_to_cancel() {
-    let with = |value: &str| UPSTREAM.replace("[[upstreams.acc", &format!("on_client_gone = {value}\n[[upstreams.acc"));
-    tells(&with("{ finish = { max_tokens = 1 } }"), "6:18 upstreams[0].on_client_gone", &["not in this version"]);
-    super::parse(&with("\"cancel\""));
 }
 
 #[test]

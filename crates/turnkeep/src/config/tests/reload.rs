@@ -10,6 +10,7 @@ fn each_key_that_waits_for_the_next_start_is_named_alone() {
         ("server.listen", "[server]\nlisten = \"127.0.0.1:1\"\n"),
         ("server.tls", "[server]\ntls = { cert = \"c\", key = \"k\" }\n"),
         ("server.shutdown_grace", "[server]\nshutdown_grace = \"1s\"\n"),
+        ("server.delivery", "[server]\ndelivery = \"flushed\"\n"),
         ("store.url", "[store]\nurl = \"memory:\"\n"),
         ("store.master_key", "[store]\nmaster_key = { env = \"M\" }\n"),
         ("telemetry.log", "[telemetry]\nlog = \"debug\"\n"),
