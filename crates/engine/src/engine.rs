@@ -1,9 +1,12 @@
 //! The engine as its owner sees it: start a turn, stop, and what it shares with the views of the operator.
 
 use crate::admission::Admission;
+use crate::bonds::Bonds;
 use crate::drive::Drive;
+use crate::kept::{At, Kept};
 use crate::pipe::{ReplyReader, reply_pipe};
-use crate::ports::{AnswerStore, Echo, FaultLog, Ledger, Permit, Random, Reservation, WallClock};
+use crate::ports::{AnswerStore, Echo, FaultLog, KeptAnswer, Ledger, Permit, Random, Reservation, WallClock};
+use crate::recorder::Room;
 use crate::route::{Route, Rules};
 use crate::tally::Tally;
 use futures_util::FutureExt;
@@ -89,8 +92,6 @@ pub struct Engine {
     pub ledger: Arc<dyn Ledger>,
     /// Where the proofs of faults go.
     pub faults: Arc<dyn FaultLog>,
-    /// Where kept answers survive a restart.
-    pub answer_store: Arc<dyn AnswerStore>,
     /// Makes the receipts that later turns prove.
     pub echo: Arc<dyn Echo>,
     /// The key of the fingerprints by which content is known again; the same for as long as the store lives.
@@ -101,6 +102,11 @@ pub struct Engine {
     pub random: Arc<dyn Random>,
     /// The counters.
     pub tally: Arc<Tally>,
+    /// What leads a caller's turns to accounts.
+    pub bonds: Bonds,
+    /// The answers that outlive their turns.
+    pub kept: Arc<Kept>,
+    pub(crate) recording: Room,
     rules: RwLock<Rules>,
     stop: watch::Sender<bool>,
     idle: watch::Sender<u64>,
@@ -141,7 +147,9 @@ impl Engine {
             admission,
             ledger,
             faults,
-            answer_store,
+            kept: Kept::new(answer_store),
+            bonds: Bonds::default(),
+            recording: Room::default(),
             echo,
             hash_key,
             clock,
@@ -161,6 +169,17 @@ impl Engine {
     /// Other numbers, for turns that begin from now on.
     pub fn set_rules(&self, rules: Rules) {
         *self.rules.write() = rules;
+    }
+
+    /// Takes up the answers that an earlier run kept.
+    pub fn take_up_kept(&self, answers: Vec<KeptAnswer>) {
+        let at = At { now: self.admission.present(), wall_ms: self.clock.unix_ms() };
+        self.kept.take_up(at, answers);
+    }
+
+    /// Bytes of the answers under way that are recorded.
+    pub fn recorded_bytes(&self) -> usize {
+        self.recording.used()
     }
 
     /// A new turn's id.

@@ -7,6 +7,7 @@ pub mod accounts;
 pub mod glob;
 pub mod moment;
 pub mod queue;
+pub mod settle;
 pub mod tuning;
 
 pub use moment::Moment;
