@@ -12,8 +12,8 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use turnkeep_base::{AccountId, Fault, Secret};
 use turnkeep_policy::accounts::{
-    AccountKey, AccountSpec, Applied, Bearing, Candidate, ChargeRef, Judged, Need, Pick, Pool, Saved, Snapshot, Status, Taken,
-    Tier, Unavailable, UpstreamSnapshot, UpstreamSpec,
+    AccountKey, AccountSpec, Applied, Bearing, Candidate, ChargeRef, Judged, Need, Pick, Pool, Saved, Snapshot, Status,
+    Taken, Tier, Unavailable, UpstreamSnapshot, UpstreamSpec,
 };
 use turnkeep_policy::queue::{Queue, Ticket};
 use turnkeep_policy::{Moment, Tuning};
@@ -434,10 +434,10 @@ impl Admission {
     /// The account serves, or will again by itself.
     pub fn may_return(&self, id: &AccountId) -> bool {
         let inner = self.inner.lock();
-        let status = inner.pool.key_of(id).and_then(|key| inner.pool.status(key));
-        match status {
-            Some(Status::Active | Status::Errored { .. }) => inner.credentials.contains_key(id),
-            Some(Status::Suspended { .. } | Status::Disabled) | None => false,
+        let Some(snapshot) = inner.pool.key_of(id).and_then(|key| inner.pool.snapshot(key)) else { return false };
+        match snapshot.standing.status() {
+            Status::Active | Status::Errored { .. } => inner.credentials.contains_key(id),
+            Status::Suspended { .. } | Status::Disabled => false,
         }
     }
 

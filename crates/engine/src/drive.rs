@@ -11,9 +11,9 @@ use crate::answer::{Answering, Read};
 use crate::call::{self, Written};
 use crate::closing::OpenAttempt;
 use crate::engine::{Engine, TurnInput};
+use crate::kept::Leading;
 use crate::machine::corroborate::Likeness;
 use crate::machine::{Downstream, Effect, Event, Machine, TurnEnd, TurnFacts};
-use crate::kept::Leading;
 use crate::pipe::{Pace, ReplyWriter};
 use crate::ports::{Answer, AttemptOpened, Call, Reservation, Spent};
 use crate::recorder::Recorder;
@@ -39,7 +39,7 @@ use turnkeep_policy::accounts::{AccountKey, ChargeRef, Unavailable};
 use turnkeep_policy::settle::BYTES_PER_TOKEN;
 
 use delivery::Answerer;
-use look_up::{Known, KeptReply};
+use look_up::{KeptReply, Known};
 
 /// Bytes that a client takes at least between two looks at its pace, while bytes wait for it: 1 KiB a second.
 const LEAST_TAKEN: u64 = 60 << 10;
@@ -546,7 +546,8 @@ impl Drive {
             dialect: self.input.request.dialect,
             opened_ms: self.engine.clock.unix_ms(),
             estimated_input: estimated_tokens(&self.input),
-            estimated_cost: price.map(|price| price.cost(&Usage { input: estimated_tokens(&self.input), ..Usage::default() })),
+            estimated_cost: price
+                .map(|price| price.cost(&Usage { input: estimated_tokens(&self.input), ..Usage::default() })),
         };
         self.attempt = Some(OpenAttempt::new(&self.engine, &entry, price));
         self.written = Some(written);

@@ -201,7 +201,7 @@ impl Kept {
             names.push(name);
         }
         if !look.bypass {
-            let mut shelves = self.shelves.lock();
+            let shelves = self.shelves.lock();
             if let Some(kept) = shelves.held.get(now, look.caller, &look.request) {
                 return Found::Answer(kept.recorded.clone(), Again::Held);
             }
@@ -246,7 +246,15 @@ impl Kept {
     }
 
     /// Puts a delivered answer into the response cache. It takes the reply's receipt.
-    pub(crate) fn cache(&self, _: &Receipt, at: At, caller: &Arc<str>, request: Fingerprint, ttl: Duration, recorded: &Arc<Recorded>) {
+    pub(crate) fn cache(
+        &self,
+        _: &Receipt,
+        at: At,
+        caller: &Arc<str>,
+        request: Fingerprint,
+        ttl: Duration,
+        recorded: &Arc<Recorded>,
+    ) {
         self.cache_stores.add();
         self.put(KeptFor::Cache, at, caller, request, request, ttl, recorded);
     }
@@ -258,7 +266,14 @@ impl Kept {
     }
 
     /// Remembers an answer under its idempotency key.
-    pub(crate) fn remember(&self, at: At, caller: &Arc<str>, key: Fingerprint, request: Fingerprint, recorded: &Arc<Recorded>) {
+    pub(crate) fn remember(
+        &self,
+        at: At,
+        caller: &Arc<str>,
+        key: Fingerprint,
+        request: Fingerprint,
+        recorded: &Arc<Recorded>,
+    ) {
         self.put(KeptFor::Idempotent, at, caller, key, request, IDEMPOTENT_FOR, recorded);
     }
 
@@ -283,8 +298,7 @@ impl Kept {
         let content = stored(request, recorded);
         let bytes = content.len() + OVERHEAD;
         let answer = Answer { recorded: recorded.clone(), request };
-        let gone =
-            self.shelves.lock().of(kept).put(at.now, caller.clone(), key, bytes, at.now.after(ttl), answer);
+        let gone = self.shelves.lock().of(kept).put(at.now, caller.clone(), key, bytes, at.now.after(ttl), answer);
         let until_ms = at.wall_ms.saturating_add(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
         self.store.keep(KeptAnswer { key: KeptKey { kept, caller: caller.clone(), key }, until_ms, content });
         for (caller, key) in gone {

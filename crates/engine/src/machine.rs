@@ -503,12 +503,9 @@ impl Machine {
         let phase = match self.stage {
             Stage::Answering => Phase::Answered,
             Stage::Dispatched => Phase::MaybeSent,
-            Stage::Idle
-            | Stage::LookingUp
-            | Stage::Acquiring
-            | Stage::Recording
-            | Stage::BackingOff
-            | Stage::Ended => Phase::Unsent,
+            Stage::Idle | Stage::LookingUp | Stage::Acquiring | Stage::Recording | Stage::BackingOff | Stage::Ended => {
+                Phase::Unsent
+            }
         };
         let attempting = phase != Phase::Unsent;
         let clock = |kind, set_by_caller| Clock { kind, set_by_caller };

@@ -111,7 +111,8 @@ mod tests {
     #[test]
     fn all_recordings_together_are_bounded() {
         let room = Room::default();
-        let mut recorders: Vec<Recorder> = (0..=ALL_RECORDED / MAX_RECORDED).map(|_| Recorder::new(&room, true)).collect();
+        let mut recorders: Vec<Recorder> =
+            (0..=ALL_RECORDED / MAX_RECORDED).map(|_| Recorder::new(&room, true)).collect();
         let piece = Bytes::from(vec![0; MAX_RECORDED]);
         recorders.iter_mut().for_each(|recorder| recorder.add(&piece));
         assert_eq!(room.used(), ALL_RECORDED);

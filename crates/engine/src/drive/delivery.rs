@@ -37,9 +37,8 @@ impl Drive {
     }
 
     async fn receipt(&mut self, echo: &mut Option<AwaitedEcho>) -> Option<Receipt> {
-        let mut cx = Context::from_waker(Waker::noop());
-        if let Poll::Ready(known) = self.writer.poll_receipt(&mut cx) {
-            return known.ok();
+        if let Some(known) = self.known_receipt() {
+            return known;
         }
         *echo = self.await_echo();
         let mut stop = self.stop.clone();
@@ -59,6 +58,14 @@ impl Drive {
             receipt = proven => Some(receipt),
             _ = stop.wait_for(|stopped| *stopped) => None,
             () = tokio::time::sleep(RECEIPT_WAIT) => None,
+        }
+    }
+
+    /// The receipt, if it is there or never will be.
+    fn known_receipt(&mut self) -> Option<Option<Receipt>> {
+        match self.writer.poll_receipt(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(known) => Some(known.ok()),
+            Poll::Pending => None,
         }
     }
 

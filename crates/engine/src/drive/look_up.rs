@@ -28,7 +28,6 @@ pub(super) struct Known {
 #[derive(Debug)]
 pub(super) struct KeptReply {
     pub(super) pieces: Vec<bytes::Bytes>,
-    pub(super) how: Again,
     pub(super) model: Option<String>,
 }
 
@@ -135,7 +134,7 @@ impl Drive {
         match recorded::replay(recorded, &options, self.input.request.stream) {
             Ok(pieces) => {
                 let pieces = pieces.into_iter().map(|piece| piece.bytes).collect();
-                self.kept_reply = Some(KeptReply { pieces, how, model: recorded.facts.model.clone() });
+                self.kept_reply = Some(KeptReply { pieces, model: recorded.facts.model.clone() });
                 self.cache_word = how.name();
                 self.note_again(how);
                 Event::Kept

@@ -18,13 +18,18 @@ impl Drive {
         let opened_early = self.head_out;
         self.open_head(None);
         if opened_early {
-            let mut comment = Vec::new();
             let model = self.answering.as_ref().and_then(|answering| answering.facts().model.as_deref()).unwrap_or("");
             let text = format!("x-turnkeep-model={model} x-turnkeep-attempts={}", self.machine.dispatches());
-            turnkeep_wire::sse::write_comment(&mut comment, &text);
-            self.writer.push(comment.into());
+            self.push_comment(&text);
         }
         self.flush();
+    }
+
+    /// Writes what the headers, which are out, could not say yet.
+    fn push_comment(&mut self, text: &str) {
+        let mut comment = Vec::new();
+        turnkeep_wire::sse::write_comment(&mut comment, text);
+        self.writer.push(comment.into());
     }
 
     pub(super) fn flush(&mut self) {
@@ -58,6 +63,9 @@ impl Drive {
     /// Writes the end of an answer, or all of it.
     fn write_whole(&mut self, pieces: Vec<Bytes>) {
         let length = (!self.input.request.stream).then(|| pieces.iter().map(|bytes| bytes.len() as u64).sum());
+        if self.head_out && self.kept_reply.is_some() {
+            self.push_comment(&format!("x-turnkeep-cache={}", self.cache_word));
+        }
         self.open_head(length);
         for bytes in pieces {
             self.writer.push(bytes);
