@@ -4,9 +4,13 @@
 #![forbid(unsafe_code)]
 
 pub mod accounts;
+pub mod affinity;
+pub mod continuity;
 pub mod glob;
 pub mod moment;
 pub mod queue;
+mod recent;
+pub mod shelf;
 pub mod tuning;
 
 pub use moment::Moment;
