@@ -10,6 +10,7 @@ use crate::recorder::Room;
 use crate::route::{Route, Rules};
 use crate::tally::Tally;
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use parking_lot::RwLock;
 use std::panic::AssertUnwindSafe;
@@ -189,12 +190,18 @@ impl Engine {
 
     /// Starts a turn in a task of its own. Dropping the reader is the client's leaving.
     pub fn start(self: &Arc<Self>, input: TurnInput) -> ReplyReader {
+        let (turn, reader) = self.prepare(input);
+        tokio::spawn(turn);
+        reader
+    }
+
+    /// A turn from its start to the last of its closings, for a task to run. Dropped in the middle, it closes what it has
+    /// opened.
+    pub fn prepare(self: &Arc<Self>, input: TurnInput) -> (BoxFuture<'static, ()>, ReplyReader) {
         let (writer, reader) = reply_pipe(input.id);
-        let engine = self.clone();
-        let open = OpenTurn::of(engine.clone());
-        let stop = self.stop.subscribe();
-        tokio::spawn(async move {
-            let mut drive = Drive::new(engine.clone(), input, writer, stop);
+        let open = OpenTurn::of(self.clone());
+        let mut drive = Drive::new(self.clone(), input, writer, self.stop.subscribe());
+        let turn = async move {
             let outcome = AssertUnwindSafe(drive.run()).catch_unwind().await;
             if outcome.is_err() {
                 drive.after_panic().await;
@@ -202,8 +209,8 @@ impl Engine {
             drive.deliver().await;
             drop(drive);
             drop(open);
-        });
-        reader
+        };
+        (turn.boxed(), reader)
     }
 
     fn count(&self, by: i64) {

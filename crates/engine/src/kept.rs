@@ -319,6 +319,11 @@ impl Kept {
         }
     }
 
+    /// Turns under way that another may join.
+    pub fn joinable(&self) -> usize {
+        self.running.lock().0.len()
+    }
+
     /// Answers in the response cache, and held ones.
     pub fn sizes(&self, now: Moment) -> (usize, usize) {
         let mut shelves = self.shelves.lock();

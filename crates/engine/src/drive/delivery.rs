@@ -149,7 +149,8 @@ impl Drive {
             if effects.commit
                 && let Some(history) = self.answered_history()
             {
-                self.engine.bonds.commit(receipt, now, history, answerer.account);
+                let key = self.continuity_key(history);
+                self.engine.bonds.commit(receipt, now, key, answerer.account);
             }
         }
         if let (true, Some(ttl), Some(recorded)) = (effects.cache, self.input.terms.cache, self.recorded.clone()) {

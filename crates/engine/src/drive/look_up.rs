@@ -177,7 +177,8 @@ impl Drive {
         let Some(history) = self.history() else { return Vec::new() };
         let (prefix, last) = (history.prefix, history.answers.last().copied());
         let bonds = &self.engine.bonds;
-        let mut accounts: Vec<_> = last.and_then(|history| bonds.owner(now, &history)).into_iter().collect();
+        let owner = last.and_then(|history| bonds.owner(now, &self.continuity_key(history)));
+        let mut accounts: Vec<_> = owner.into_iter().collect();
         for route in self.input.routes.iter().take(BOUND_ROUTES) {
             let key = self.affinity_key(prefix, &route.upstream.name, &route.model);
             accounts.extend(bonds.bound(now, &key));
@@ -185,6 +186,11 @@ impl Drive {
         let preferred = self.engine.admission.keys_of(&accounts);
         self.known.preferred = Some(preferred.clone());
         preferred
+    }
+
+    /// The key of a history: the caller's own, as everything that is kept.
+    pub(super) fn continuity_key(&self, history: Fingerprint) -> Fingerprint {
+        identity::of_parts(&self.engine.hash_key, "continuity", &[self.scope.as_bytes(), &history.0])
     }
 
     /// The key of what is asked, at one upstream for one model.
