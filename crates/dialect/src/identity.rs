@@ -8,6 +8,7 @@
 mod canonical;
 mod history;
 mod opaque;
+mod parts;
 mod request;
 mod session;
 mod volatile;
@@ -15,6 +16,7 @@ mod volatile;
 pub use history::{History, answered, history};
 pub use opaque::has_opaque_state;
 pub(crate) use opaque::is_native;
+pub use parts::of_parts;
 pub use request::request;
 pub use session::session;
 
