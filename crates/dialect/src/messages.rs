@@ -21,3 +21,4 @@ mod input;
 mod nothing;
 mod stop;
 mod usage;
+pub(crate) use usage::write as write_usage;

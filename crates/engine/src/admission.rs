@@ -6,13 +6,14 @@
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use turnkeep_base::{AccountId, Fault, Secret};
 use turnkeep_policy::accounts::{
-    AccountKey, AccountSpec, Applied, Bearing, Candidate, ChargeRef, Judged, Need, Pick, Pool, Saved, Snapshot, Taken,
-    Tier, Unavailable, UpstreamSnapshot, UpstreamSpec,
+    AccountKey, AccountSpec, Applied, Bearing, Candidate, ChargeRef, Judged, Need, Pick, Pool, Saved, Snapshot, Status,
+    Taken, Tier, Unavailable, UpstreamSnapshot, UpstreamSpec,
 };
 use turnkeep_policy::queue::{Queue, Ticket};
 use turnkeep_policy::{Moment, Tuning};
@@ -38,6 +39,8 @@ pub struct Wanted {
     pub tokens: u64,
     /// It is a counted retry.
     pub retry: bool,
+    /// Where it would go best, if that costs nobody else: the first that can.
+    pub preferred: Vec<AccountKey>,
 }
 
 impl Wanted {
@@ -63,6 +66,7 @@ impl Wanted {
             tie: self.tie,
             tokens: self.tokens,
             retry: self.retry,
+            preferred: &self.preferred,
         })
     }
 
@@ -141,6 +145,8 @@ pub struct Admission {
     inner: Mutex<Inner>,
     origin: Instant,
     changes: Notify,
+    /// How many accounts are configured.
+    accounts: AtomicUsize,
 }
 
 impl Admission {
@@ -155,7 +161,7 @@ impl Admission {
             credentials: BTreeMap::new(),
             entries: BTreeMap::new(),
         };
-        Arc::new(Admission { inner: Mutex::new(inner), origin, changes: Notify::new() })
+        Arc::new(Admission { inner: Mutex::new(inner), origin, changes: Notify::new(), accounts: AtomicUsize::new(0) })
     }
 
     /// Takes a configuration up, as one. What runs goes on; standings, cooldowns and slots in use survive; accounts that
@@ -175,6 +181,7 @@ impl Admission {
                 spec
             });
             let accounts: Vec<AccountSpec> = accounts.collect();
+            self.accounts.store(accounts.len(), Ordering::Relaxed);
             inner.entries = setup.entries.into_iter().map(|entry| (entry.name.clone(), entry)).collect();
             let now = self.now();
             inner.pool.reconfigure(now, setup.tuning, setup.upstreams, accounts, setup.routes);
@@ -365,6 +372,7 @@ impl Admission {
             route,
             secret,
             sent: false,
+            preferred: pick.preferred,
         }
     }
 
@@ -407,6 +415,30 @@ impl Admission {
     pub fn upstreams(&self) -> Vec<UpstreamSnapshot> {
         let now = self.now();
         self.inner.lock().pool.upstreams(now)
+    }
+
+    /// There is more than one account.
+    pub fn has_choice(&self) -> bool {
+        self.accounts.load(Ordering::Relaxed) > 1
+    }
+
+    /// The places of these accounts, those that are known.
+    pub fn keys_of(&self, accounts: &[AccountId]) -> Vec<AccountKey> {
+        if accounts.is_empty() {
+            return Vec::new();
+        }
+        let inner = self.inner.lock();
+        accounts.iter().filter_map(|id| inner.pool.key_of(id)).collect()
+    }
+
+    /// The account serves, or will again by itself.
+    pub fn may_return(&self, id: &AccountId) -> bool {
+        let inner = self.inner.lock();
+        let Some(snapshot) = inner.pool.key_of(id).and_then(|key| inner.pool.snapshot(key)) else { return false };
+        match snapshot.standing.status() {
+            Status::Active | Status::Errored { .. } => inner.credentials.contains_key(id),
+            Status::Suspended { .. } | Status::Disabled => false,
+        }
     }
 
     /// Some account could serve, now or after a wait.
@@ -503,9 +535,15 @@ pub struct SlotLease {
     route: Route,
     secret: Option<Secret>,
     sent: bool,
+    preferred: bool,
 }
 
 impl SlotLease {
+    /// It is where the turn wished to go.
+    pub fn is_preferred(&self) -> bool {
+        self.preferred
+    }
+
     /// The account.
     pub fn account(&self) -> AccountKey {
         self.account

@@ -1,44 +1,61 @@
-//! The attempt closing: exactly once for every entry that was begun, on every path, a panic's unwinding too.
+//! The attempt closing applied: exactly once for every entry that was begun, on every path, a panic's unwinding too. What
+//! it does is `turnkeep_policy::settle`'s to say.
 
 use crate::admission::SlotLease;
 use crate::engine::Engine;
 use crate::evidence;
 use crate::machine::AttemptEnd;
-use crate::ports::{AttemptClosed, AttemptOpened, AttemptOutcome, Ledger, WallClock};
+use crate::ports::{AttemptClosed, AttemptOpened, AttemptOutcome, Ledger, Spent, WallClock};
 use std::sync::Arc;
-use turnkeep_base::verdict::counts;
-use turnkeep_base::{AttemptId, Fault, Usage};
+use turnkeep_base::{AttemptId, Fault, Price};
 use turnkeep_dialect::reply::Facts;
 use turnkeep_policy::accounts::{Bearing, ChargeRef, Judged};
-
-/// Bytes of text that are taken for one token where nothing better is known.
-const BYTES_PER_TOKEN: u64 = 4;
+use turnkeep_policy::settle::{self, AttemptEffects, AttemptFacts, OnAccount, Outcome};
 
 /// An attempt whose ledger entry was begun and not closed. Dropping it closes the entry as interrupted.
 pub(crate) struct OpenAttempt {
     attempt: AttemptId,
     upstream: Arc<str>,
     estimated_input: u64,
+    price: Option<Price>,
     ledger: Arc<dyn Ledger>,
     clock: Arc<dyn WallClock>,
     closed: bool,
 }
 
+/// What an attempt's closing came to.
+pub(crate) struct ClosedAttempt {
+    /// What the judgement charged, for a corroboration to take it back.
+    pub(crate) charge: Option<ChargeRef>,
+    /// For the caller's limits.
+    pub(crate) spent: Spent,
+}
+
 impl OpenAttempt {
-    pub(crate) fn new(engine: &Engine, entry: &AttemptOpened) -> Self {
+    pub(crate) fn new(engine: &Engine, entry: &AttemptOpened, price: Option<Price>) -> Self {
         OpenAttempt {
             attempt: entry.attempt,
             upstream: entry.account.upstream.clone(),
             estimated_input: entry.estimated_input,
+            price,
             ledger: engine.ledger.clone(),
             clock: engine.clock.clone(),
             closed: false,
         }
     }
 
-    /// Closes the attempt: the slot comes back, the account is judged, the proof is kept, the entry gets its end. What the
-    /// judgement charged comes back, for a corroboration to take it back. `late` is what the upstream had answered when
-    /// the client left.
+    fn settle(&self, end: settle::AttemptEnd<'_>, facts: &Facts) -> AttemptEffects {
+        settle::attempt(&AttemptFacts {
+            end,
+            reported: facts.usage,
+            content_bytes: facts.content_bytes,
+            estimated_input: self.estimated_input,
+            price: self.price,
+        })
+    }
+
+    /// Closes the attempt: the slot comes back, the account is judged, the proof is kept, the entry gets its end. `late`
+    /// is what the upstream had answered when the client left.
     pub(crate) async fn close(
         mut self,
         engine: &Engine,
@@ -46,86 +63,78 @@ impl OpenAttempt {
         end: AttemptEnd,
         late: Option<Fault>,
         facts: &Facts,
-    ) -> Option<ChargeRef> {
-        let mut charge = None;
+    ) -> ClosedAttempt {
         self.closed = true;
-        let tally = &engine.tally;
-        let (outcome, usage, exact) = match &end {
-            AttemptEnd::Completed => {
-                let (usage, exact) = self.usage(facts, true);
-                if let Some(lease) = lease {
-                    lease.succeed(Some(tokens(&usage)));
-                }
-                (AttemptOutcome::Completed, usage, exact)
-            }
-            AttemptEnd::Failed(fault) => {
-                tally.fault(fault, &self.upstream);
-                let (usage, exact) = if facts.content_bytes > 0 || facts.usage.is_some() || may_have_run(fault) {
-                    self.usage(facts, false)
-                } else {
-                    (Usage::default(), true)
-                };
-                if let Some(lease) = lease {
-                    charge = self.judge(engine, lease, fault, Bearing::Full, &usage).charge;
-                }
-                (AttemptOutcome::Failed(fault.kind), usage, exact)
-            }
-            AttemptEnd::Interrupted => {
-                // What the upstream refused cost nothing; what it was at work on is estimated.
-                let (usage, exact) = if late.is_some() { (Usage::default(), true) } else { self.usage(facts, false) };
-                if let (Some(lease), Some(fault)) = (lease, late) {
-                    self.judge(engine, lease, &fault, Bearing::DeclaredOnly, &usage);
-                }
-                (AttemptOutcome::Interrupted, usage, exact)
-            }
-            AttemptEnd::Unsent => {
-                drop(lease);
-                (AttemptOutcome::Interrupted, Usage::default(), true)
-            }
+        let fault = match &end {
+            AttemptEnd::Failed(fault) => Some(fault),
+            AttemptEnd::Interrupted => late.as_ref(),
+            AttemptEnd::Completed | AttemptEnd::Unsent => None,
         };
-        // What was never sent was no attempt.
-        let sent = end != AttemptEnd::Unsent;
-        let fault = if outcome == AttemptOutcome::Completed { "none" } else { outcome.name() };
-        if sent {
+        let effects = self.settle(
+            match &end {
+                AttemptEnd::Completed => settle::AttemptEnd::Completed,
+                AttemptEnd::Failed(fault) => settle::AttemptEnd::Failed(fault),
+                AttemptEnd::Interrupted => settle::AttemptEnd::Interrupted { late: late.as_ref() },
+                AttemptEnd::Unsent => settle::AttemptEnd::Unsent,
+            },
+            facts,
+        );
+        let tally = &engine.tally;
+        if let AttemptEnd::Failed(fault) = &end {
+            tally.fault(fault, &self.upstream);
+        }
+        let mut charge = None;
+        match (lease, effects.account, fault) {
+            (Some(lease), OnAccount::Succeed { tokens }, _) => lease.succeed(Some(tokens)),
+            (Some(lease), OnAccount::Judge { bearing, tokens }, Some(fault)) => {
+                charge = self.judge(engine, lease, fault, bearing, tokens).charge;
+            }
+            // Dropped, a lease gives its slot back and nothing else happens.
+            (Some(_), OnAccount::Judge { .. }, None) | (Some(_), OnAccount::Release, _) | (None, _, _) => {}
+        }
+        if effects.sent {
+            let outcome = outcome(effects.outcome);
+            let fault = if outcome == AttemptOutcome::Completed { "none" } else { outcome.name() };
             tally.attempt(&self.upstream, fault);
         }
-        tally.usage(&usage);
-        let closed =
-            AttemptClosed { attempt: self.attempt, outcome, usage, exact, cost: None, closed_ms: self.clock.unix_ms() };
-        if let Err(error) = self.ledger.close(closed).await {
+        tally.usage(&effects.usage);
+        tally.cost_nano_usd.add_many(effects.cost.unwrap_or(0));
+        if let Err(error) = self.ledger.close(self.entry(&effects)).await {
             tracing::error!(attempt = %self.attempt, %error, "a ledger entry could not be closed; it will be at the next start");
         }
-        charge
+        ClosedAttempt { charge, spent: spent(&effects) }
     }
 
     /// Judges the account, gives its slot back and keeps the proof.
-    fn judge(&self, engine: &Engine, lease: SlotLease, fault: &Fault, bearing: Bearing, usage: &Usage) -> Judged {
+    fn judge(&self, engine: &Engine, lease: SlotLease, fault: &Fault, bearing: Bearing, tokens: u64) -> Judged {
         let (account, model) = (lease.id().clone(), lease.route().model.clone());
-        let judged = lease.judge(fault, bearing, Some(tokens(usage)));
+        let judged = lease.judge(fault, bearing, Some(tokens));
         engine.faults.note(evidence::of_attempt(engine, self.attempt, account, model, fault, &judged));
         judged
     }
 
-    /// What the provider reported for a whole answer is exact; a part of an answer is estimated.
-    fn usage(&self, facts: &Facts, whole: bool) -> (Usage, bool) {
-        let guessed_output = facts.content_bytes.div_ceil(BYTES_PER_TOKEN);
-        match facts.usage {
-            Some(usage) if whole => (usage, true),
-            Some(usage) => (Usage { output: usage.output.max(guessed_output), ..usage }, false),
-            None => (Usage { input: self.estimated_input, output: guessed_output, ..Usage::default() }, false),
+    fn entry(&self, effects: &AttemptEffects) -> AttemptClosed {
+        AttemptClosed {
+            attempt: self.attempt,
+            outcome: outcome(effects.outcome),
+            usage: effects.usage,
+            exact: effects.exact,
+            cost: effects.cost,
+            closed_ms: self.clock.unix_ms(),
         }
     }
 }
 
-/// What counts against an account's tokens per minute.
-fn tokens(usage: &Usage) -> u64 {
-    usage.input.saturating_add(usage.output)
+fn outcome(outcome: Outcome) -> AttemptOutcome {
+    match outcome {
+        Outcome::Completed => AttemptOutcome::Completed,
+        Outcome::Interrupted => AttemptOutcome::Interrupted,
+        Outcome::Failed(kind) => AttemptOutcome::Failed(kind),
+    }
 }
 
-/// The upstream may have worked on the request, and charge for it: it was not refused, by its kind or by an error's
-/// status, and it was sent.
-fn may_have_run(fault: &Fault) -> bool {
-    counts(fault) && fault.evidence.status.is_none_or(|status| status < 300)
+fn spent(effects: &AttemptEffects) -> Spent {
+    Spent { tokens: effects.usage.total(), nano_usd: effects.cost.unwrap_or(0) }
 }
 
 impl Drop for OpenAttempt {
@@ -133,15 +142,8 @@ impl Drop for OpenAttempt {
         if self.closed {
             return;
         }
-        let usage = Usage { input: self.estimated_input, ..Usage::default() };
-        let closed = AttemptClosed {
-            attempt: self.attempt,
-            outcome: AttemptOutcome::Interrupted,
-            usage,
-            exact: false,
-            cost: None,
-            closed_ms: self.clock.unix_ms(),
-        };
+        let nothing_read = Facts::default();
+        let closed = self.entry(&self.settle(settle::AttemptEnd::Interrupted { late: None }, &nothing_read));
         let ledger = self.ledger.clone();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move { ledger.close(closed).await });

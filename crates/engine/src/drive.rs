@@ -2,18 +2,22 @@
 //! thing at a time besides the client and the timers, and every order of importance is the machine's.
 
 use crate::admission::{SlotLease, Wanted};
+mod delivery;
 mod end;
+mod look_up;
 mod write;
 
 use crate::answer::{Answering, Read};
 use crate::call::{self, Written};
 use crate::closing::OpenAttempt;
 use crate::engine::{Engine, TurnInput};
+use crate::kept::Leading;
 use crate::machine::corroborate::Likeness;
 use crate::machine::{Downstream, Effect, Event, Machine, TurnEnd, TurnFacts};
-use crate::pipe::ReplyWriter;
-use crate::ports::{Answer, AttemptOpened, Call};
-use crate::route::Tier;
+use crate::pipe::{Pace, ReplyWriter};
+use crate::ports::{Answer, AttemptOpened, Call, Reservation, Spent};
+use crate::recorder::Recorder;
+use crate::route::{OnClientGone, Tier};
 use crate::upstream_error::{ErrorHead, UpstreamError, error_read, scrub};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -24,14 +28,29 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use turnkeep_base::limit::LEDGER_WAIT;
-use turnkeep_base::{AccountId, AttemptId, ClientError, Evidence, Fault, FaultKind, Phase};
+use turnkeep_base::{
+    AccountId, AttemptId, CallerScope, ClientError, Evidence, Fault, FaultKind, Fingerprint, Phase, Usage,
+};
+use turnkeep_dialect::recorded::Recorded;
 use turnkeep_dialect::reply;
+use turnkeep_dialect::request::Operation;
 use turnkeep_policy::Moment;
 use turnkeep_policy::accounts::{AccountKey, ChargeRef, Unavailable};
+use turnkeep_policy::settle::BYTES_PER_TOKEN;
+
+use delivery::Answerer;
+use look_up::{KeptReply, Known};
+
+/// Bytes that a client takes at least between two looks at its pace, while bytes wait for it: 1 KiB a second.
+const LEAST_TAKEN: u64 = 60 << 10;
 
 /// What is being waited for.
 enum Waiting {
     Nothing,
+    /// For the closing of the deliveries that this turn proves.
+    Echo(BoxFuture<'static, ()>),
+    /// For the end of the turn that is joined.
+    Lead(BoxFuture<'static, Option<Arc<Recorded>>>),
     Slot(BoxFuture<'static, Result<SlotLease, Unavailable>>),
     Entry(BoxFuture<'static, bool>),
     Head(BoxFuture<'static, Result<Answer, Fault>>),
@@ -78,10 +97,34 @@ pub(crate) struct Drive {
     first_content: Option<Duration>,
     end: Option<TurnEnd>,
     events: Vec<Event>,
+    /// The caller's scope as it is written.
+    scope: Arc<str>,
+    known: Known,
+    /// The turn's places among those that may be joined.
+    leading: Vec<Leading>,
+    reservation: Option<Box<dyn Reservation>>,
+    spent: Spent,
+    recorder: Recorder,
+    /// What the client of a complete answer is sent.
+    recorded: Option<Arc<Recorded>>,
+    /// The end of a complete answer, to be written when the turn is closed.
+    last: Vec<Bytes>,
+    /// The history with our answer.
+    answered: Option<Fingerprint>,
+    answerer: Option<Answerer>,
+    kept_reply: Option<KeptReply>,
+    cache_word: &'static str,
+    pace: Pace,
+    delivery_closed: bool,
 }
 
 impl Drive {
-    pub(crate) fn new(engine: Arc<Engine>, input: TurnInput, writer: ReplyWriter, stop: watch::Receiver<bool>) -> Self {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        mut input: TurnInput,
+        writer: ReplyWriter,
+        stop: watch::Receiver<bool>,
+    ) -> Self {
         let total = input.routes.first().map_or(Duration::from_secs(600), |route| route.upstream.clocks.total);
         let facts = TurnFacts {
             streamed: input.request.stream,
@@ -93,6 +136,13 @@ impl Drive {
             rules: engine.rules(),
         };
         let jitter = engine.random.bits() as u64;
+        let reservation = input.terms.reservation.take();
+        let scope = match &input.caller {
+            CallerScope::Scoped { key, user: None } => key.clone(),
+            CallerScope::Scoped { user: Some(_), .. } | CallerScope::Bare { .. } => input.caller.to_string().into(),
+        };
+        let keeps = input.caller.is_scoped() && input.request.operation == Operation::Generate;
+        let recorder = Recorder::new(&engine.recording, keeps);
         Drive {
             engine,
             input: Arc::new(input),
@@ -119,6 +169,20 @@ impl Drive {
             first_content: None,
             end: None,
             events: Vec::new(),
+            scope,
+            known: Known::default(),
+            leading: Vec::new(),
+            reservation,
+            spent: Spent::default(),
+            recorder,
+            recorded: None,
+            last: Vec::new(),
+            answered: None,
+            answerer: None,
+            kept_reply: None,
+            cache_word: "off",
+            pace: Pace::default(),
+            delivery_closed: false,
         }
     }
 
@@ -184,13 +248,26 @@ impl Drive {
         }
     }
 
-    /// The next thing that happens: the client's leaving before anything else.
+    /// The next thing that happens.
     async fn next(&mut self) -> Event {
+        loop {
+            if let Some(event) = self.happened().await {
+                return event;
+            }
+        }
+    }
+
+    /// Waits for what is waited for, the client's leaving before anything else. `None`: there is something else to wait
+    /// for now.
+    async fn happened(&mut self) -> Option<Event> {
         let writer = &mut self.writer;
         let waiting = &mut self.waiting;
         let answering = &mut self.answering;
+        let alone = self.machine.is_alone();
         enum Happened {
             Gone,
+            Proved,
+            Lead(Option<Arc<Recorded>>),
             Slot(Result<SlotLease, Unavailable>),
             Entry(bool),
             Head(Result<Answer, Fault>),
@@ -198,11 +275,13 @@ impl Drive {
             Room,
         }
         let happened = poll_fn(|cx| {
-            if writer.poll_gone(cx).is_ready() {
+            if !alone && writer.poll_gone(cx).is_ready() {
                 return Poll::Ready(Happened::Gone);
             }
             match waiting {
                 Waiting::Nothing => Poll::Pending,
+                Waiting::Echo(echo) => echo.as_mut().poll(cx).map(|()| Happened::Proved),
+                Waiting::Lead(lead) => lead.as_mut().poll(cx).map(Happened::Lead),
                 Waiting::Slot(slot) => slot.as_mut().poll(cx).map(Happened::Slot),
                 Waiting::Entry(entry) => entry.as_mut().poll(cx).map(Happened::Entry),
                 Waiting::Head(head) => head.as_mut().poll(cx).map(Happened::Head),
@@ -216,19 +295,31 @@ impl Drive {
         .await;
         // A future that has ended must not be asked again, whatever the machine does next.
         match happened {
-            Happened::Slot(_) | Happened::Entry(_) | Happened::Head(_) => self.waiting = Waiting::Nothing,
+            Happened::Proved | Happened::Lead(_) | Happened::Slot(_) | Happened::Entry(_) | Happened::Head(_) => {
+                self.waiting = Waiting::Nothing;
+            }
             Happened::Gone | Happened::Chunk(_) | Happened::Room => {}
         }
-        match happened {
+        Some(match happened {
             Happened::Gone => {
-                self.hear_out();
-                Event::ClientGone
+                let finish = self.may_finish();
+                if finish.is_none() {
+                    self.hear_out();
+                }
+                Event::ClientGone { finish }
             }
+            Happened::Proved => return self.look_among_kept(),
+            Happened::Lead(recorded) => return self.lead_ended(recorded),
             // The key may have been taken away while the turn waited; the slot goes back.
             Happened::Slot(Ok(lease)) => self.key_gone().unwrap_or_else(|| self.slot(lease)),
             Happened::Slot(Err(unavailable)) => Event::NoSlot(unavailable),
             Happened::Entry(true) => Event::Recorded,
-            Happened::Entry(false) => Event::NotRecorded,
+            Happened::Entry(false) => {
+                if self.engine.rules().serve_unrecorded {
+                    self.engine.tally.unrecorded.add();
+                }
+                Event::NotRecorded
+            }
             Happened::Head(Ok(answer)) => self.head(answer),
             Happened::Head(Err(fault)) => Event::Fault(fault),
             Happened::Chunk(chunk) => self.chunk(chunk),
@@ -236,6 +327,40 @@ impl Drive {
                 self.waiting = Waiting::Body;
                 Event::Unblocked
             }
+        })
+    }
+
+    /// How long the attempt under way may go on without its client, if its upstream's policy lets it.
+    fn may_finish(&self) -> Option<Duration> {
+        match self.lease.as_ref()?.route().upstream.on_client_gone {
+            OnClientGone::Finish { max_time, .. } if self.keeps() => Some(max_time),
+            OnClientGone::Finish { .. } | OnClientGone::Cancel => None,
+        }
+    }
+
+    /// An attempt that goes on without a reader has made as many tokens as it may.
+    fn has_made_enough(&self) -> bool {
+        if !self.machine.is_alone() {
+            return false;
+        }
+        let policy = self.lease.as_ref().map(|lease| lease.route().upstream.on_client_gone);
+        let (Some(OnClientGone::Finish { max_tokens, .. }), Some(answering)) = (policy, &self.answering) else {
+            return false;
+        };
+        answering.facts().content_bytes / BYTES_PER_TOKEN > max_tokens
+    }
+
+    /// The client has left and the attempt goes on: the same request may join it.
+    fn go_on_alone(&mut self) {
+        let request = self.request_print();
+        self.leading.extend(self.engine.kept.lead_on(&self.scope, request));
+    }
+
+    /// Sees whether the client takes what waits for it.
+    fn measure_pace(&mut self) {
+        let pace = self.writer.pace();
+        if pace.is_under(std::mem::replace(&mut self.pace, pace), LEAST_TAKEN) {
+            self.events.push(Event::TooSlow);
         }
     }
 
@@ -244,6 +369,9 @@ impl Drive {
             Event::Slot { account: lease.account(), route: lease.route_index(), clocks: lease.route().upstream.clocks };
         self.engine.tally.queue.observe(self.input.received.elapsed());
         self.upstream = lease.route().upstream.name.clone();
+        if lease.is_preferred() {
+            self.engine.bonds.hits.add();
+        }
         self.lease = Some(lease);
         self.waiting = Waiting::Nothing;
         event
@@ -258,7 +386,7 @@ impl Drive {
     }
 
     fn chunk(&mut self, chunk: Option<Result<Bytes, Fault>>) -> Event {
-        let Some(answering) = &mut self.answering else { return Event::ClientGone };
+        let Some(answering) = &mut self.answering else { return Event::ClientGone { finish: None } };
         let ended = chunk.is_none();
         let outcome = match chunk {
             Some(Ok(bytes)) => answering.feed(bytes),
@@ -278,6 +406,9 @@ impl Drive {
                         Phase::Answered,
                         Evidence::text("the answer ended without its terminal event"),
                     ));
+                }
+                if progress != reply::Progress::Done && self.has_made_enough() {
+                    return Event::Enough;
                 }
                 Event::Read { content, progress }
             }
@@ -314,6 +445,12 @@ impl Drive {
 
     async fn effect(&mut self, effect: Effect) {
         match effect {
+            Effect::LookUp => {
+                let found = self.look_up();
+                self.events.extend(found);
+            }
+            Effect::GoOnAlone => self.go_on_alone(),
+            Effect::MeasurePace => self.measure_pace(),
             Effect::Acquire => self.acquire(),
             Effect::Record => self.record(),
             Effect::Dispatch => self.dispatch(),
@@ -343,6 +480,7 @@ impl Drive {
             Effect::TakeBack(said) => self.take_back(&said),
             Effect::CloseTurn(end) => self.close_turn(end),
             Effect::WriteTerminal => self.write_terminal(),
+            Effect::WriteKept => self.write_kept(),
             Effect::WriteError(ending) => self.write_error(&ending),
             Effect::End => {
                 self.waiting = Waiting::Nothing;
@@ -366,6 +504,7 @@ impl Drive {
             retry: wanted.retry,
             tie: self.input.id.bits() as u64,
             tokens: estimated_tokens(&self.input),
+            preferred: self.preferred(),
         };
         let admission = self.engine.admission.clone();
         let caller = self.input.caller.key().clone();
@@ -395,6 +534,7 @@ impl Drive {
             }
         };
         self.dropped.clone_from(&written.dropped);
+        let price = lease.route().price;
         let attempt = AttemptId { turn: self.input.id, number: self.machine.dispatches() + 1 };
         let entry = AttemptOpened {
             attempt,
@@ -406,9 +546,10 @@ impl Drive {
             dialect: self.input.request.dialect,
             opened_ms: self.engine.clock.unix_ms(),
             estimated_input: estimated_tokens(&self.input),
-            estimated_cost: None,
+            estimated_cost: price
+                .map(|price| price.cost(&Usage { input: estimated_tokens(&self.input), ..Usage::default() })),
         };
-        self.attempt = Some(OpenAttempt::new(&self.engine, &entry));
+        self.attempt = Some(OpenAttempt::new(&self.engine, &entry, price));
         self.written = Some(written);
         let ledger = self.engine.ledger.clone();
         self.waiting = Waiting::Entry(Box::pin(async move {
@@ -467,6 +608,16 @@ impl Drive {
         } else {
             self.waiting = Waiting::Body;
         }
+    }
+}
+
+impl Drop for Drive {
+    /// The task was dropped in the middle: what is open closes here. The attempt's own guard closes the ledger entry.
+    fn drop(&mut self) {
+        if self.end.is_none() {
+            self.close_turn(TurnEnd::Interrupted);
+        }
+        self.close_delivery(None);
     }
 }
 

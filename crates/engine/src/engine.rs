@@ -1,12 +1,16 @@
 //! The engine as its owner sees it: start a turn, stop, and what it shares with the views of the operator.
 
 use crate::admission::Admission;
+use crate::bonds::Bonds;
 use crate::drive::Drive;
+use crate::kept::{At, Kept};
 use crate::pipe::{ReplyReader, reply_pipe};
-use crate::ports::{AnswerStore, Echo, FaultLog, Ledger, Permit, Random, Reservation, WallClock};
+use crate::ports::{AnswerStore, Echo, FaultLog, KeptAnswer, Ledger, Permit, Random, Reservation, WallClock};
+use crate::recorder::Room;
 use crate::route::{Route, Rules};
 use crate::tally::Tally;
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use parking_lot::RwLock;
 use std::panic::AssertUnwindSafe;
@@ -89,8 +93,6 @@ pub struct Engine {
     pub ledger: Arc<dyn Ledger>,
     /// Where the proofs of faults go.
     pub faults: Arc<dyn FaultLog>,
-    /// Where kept answers survive a restart.
-    pub answer_store: Arc<dyn AnswerStore>,
     /// Makes the receipts that later turns prove.
     pub echo: Arc<dyn Echo>,
     /// The key of the fingerprints by which content is known again; the same for as long as the store lives.
@@ -101,6 +103,11 @@ pub struct Engine {
     pub random: Arc<dyn Random>,
     /// The counters.
     pub tally: Arc<Tally>,
+    /// What leads a caller's turns to accounts.
+    pub bonds: Bonds,
+    /// The answers that outlive their turns.
+    pub kept: Arc<Kept>,
+    pub(crate) recording: Room,
     rules: RwLock<Rules>,
     stop: watch::Sender<bool>,
     idle: watch::Sender<u64>,
@@ -141,7 +148,9 @@ impl Engine {
             admission,
             ledger,
             faults,
-            answer_store,
+            kept: Kept::new(answer_store),
+            bonds: Bonds::default(),
+            recording: Room::default(),
             echo,
             hash_key,
             clock,
@@ -163,6 +172,17 @@ impl Engine {
         *self.rules.write() = rules;
     }
 
+    /// Takes up the answers that an earlier run kept.
+    pub fn take_up_kept(&self, answers: Vec<KeptAnswer>) {
+        let at = At { now: self.admission.present(), wall_ms: self.clock.unix_ms() };
+        self.kept.take_up(at, answers);
+    }
+
+    /// Bytes of the answers under way that are recorded.
+    pub fn recorded_bytes(&self) -> usize {
+        self.recording.used()
+    }
+
     /// A new turn's id.
     pub fn turn_id(&self) -> TurnId {
         TurnId::new(self.clock.unix_ms(), self.random.bits())
@@ -170,12 +190,18 @@ impl Engine {
 
     /// Starts a turn in a task of its own. Dropping the reader is the client's leaving.
     pub fn start(self: &Arc<Self>, input: TurnInput) -> ReplyReader {
+        let (turn, reader) = self.prepare(input);
+        tokio::spawn(turn);
+        reader
+    }
+
+    /// A turn from its start to the last of its closings, for a task to run. Dropped in the middle, it closes what it has
+    /// opened.
+    pub fn prepare(self: &Arc<Self>, input: TurnInput) -> (BoxFuture<'static, ()>, ReplyReader) {
         let (writer, reader) = reply_pipe(input.id);
-        let engine = self.clone();
-        let open = OpenTurn::of(engine.clone());
-        let stop = self.stop.subscribe();
-        tokio::spawn(async move {
-            let mut drive = Drive::new(engine.clone(), input, writer, stop);
+        let open = OpenTurn::of(self.clone());
+        let mut drive = Drive::new(self.clone(), input, writer, self.stop.subscribe());
+        let turn = async move {
             let outcome = AssertUnwindSafe(drive.run()).catch_unwind().await;
             if outcome.is_err() {
                 drive.after_panic().await;
@@ -183,8 +209,8 @@ impl Engine {
             drive.deliver().await;
             drop(drive);
             drop(open);
-        });
-        reader
+        };
+        (turn.boxed(), reader)
     }
 
     fn count(&self, by: i64) {

@@ -7,15 +7,18 @@
 
 pub mod admission;
 mod answer;
+pub mod bonds;
 mod call;
 mod closing;
 mod drive;
 pub mod ending;
 pub mod engine;
 mod evidence;
+pub mod kept;
 pub mod machine;
 pub mod pipe;
 pub mod ports;
+mod recorder;
 pub mod route;
 pub mod tally;
 pub mod timers;

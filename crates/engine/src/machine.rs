@@ -21,11 +21,20 @@ use corroborate::{Corroboration, Likeness};
 /// How long a client may leave its buffer full, all together.
 const SLOW_READER: Duration = Duration::from_secs(60);
 
+/// How often it is seen whether a client takes enough.
+const PACE: Duration = Duration::from_secs(60);
+
 /// What happened.
 #[derive(Debug)]
 pub enum Event {
     /// The turn begins.
     Begin,
+    /// No answer is kept for it, and no other turn will have it.
+    NotKept,
+    /// An answer that was made before is at hand.
+    Kept,
+    /// Its idempotency key is another request's; the drive loop holds the error.
+    KeyReused,
     /// A slot was taken on this account, over the route of this index.
     Slot {
         /// The account.
@@ -60,8 +69,15 @@ pub enum Event {
     Unblocked,
     /// A timer fired.
     Timer(Timer),
-    /// The client has left.
-    ClientGone,
+    /// The client has left. With a time the attempt under way may go on for so long, without a reader.
+    ClientGone {
+        /// For how long, by the upstream's policy; `None`: it is cancelled.
+        finish: Option<Duration>,
+    },
+    /// An attempt that goes on without a reader has made as much as it may.
+    Enough,
+    /// The client takes less than it must.
+    TooSlow,
     /// The gateway stops.
     Shutdown,
 }
@@ -106,6 +122,8 @@ pub enum Ending {
 /// What to do. Effects are performed in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
+    /// Look for an answer that is kept, or will be.
+    LookUp,
     /// Ask for a slot, as [`Machine::wanted`] says.
     Acquire,
     /// Write the request for the picked route and open its ledger entry.
@@ -122,6 +140,10 @@ pub enum Effect {
     Commit,
     /// The wait for usage is over.
     Settle,
+    /// The attempt goes on without a reader.
+    GoOnAlone,
+    /// See whether the client has taken enough since the last time.
+    MeasurePace,
     /// Drop the exchange with the upstream.
     Cancel,
     /// Close the attempt.
@@ -132,6 +154,8 @@ pub enum Effect {
     CloseTurn(TurnEnd),
     /// Write the end of the answer.
     WriteTerminal,
+    /// Write the answer that was kept.
+    WriteKept,
     /// Write the error: as a status and a body, or in band when headers are out.
     WriteError(Ending),
     /// Nothing more will come.
@@ -141,6 +165,7 @@ pub enum Effect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Idle,
+    LookingUp,
     Acquiring,
     Recording,
     Dispatched,
@@ -208,6 +233,8 @@ pub struct Machine {
     hops: u32,
     quota_hops: u32,
     jitter: u64,
+    /// The client has left at this point, and the attempt goes on.
+    alone: Option<Downstream>,
 }
 
 /// What the machine wants of admission.
@@ -255,6 +282,7 @@ impl Machine {
             hops: 0,
             quota_hops: 0,
             jitter,
+            alone: None,
         }
     }
 
@@ -266,6 +294,16 @@ impl Machine {
     /// How far the client's side is committed.
     pub fn downstream(&self) -> Downstream {
         self.downstream
+    }
+
+    /// Something the model made had gone to the client before it left.
+    pub fn committed(&self) -> bool {
+        self.alone.unwrap_or(self.downstream) == Downstream::Touched
+    }
+
+    /// The attempt under way has no reader any more.
+    pub fn is_alone(&self) -> bool {
+        self.alone.is_some() && self.stage != Stage::Ended
     }
 
     /// Dispatches so far.
@@ -311,10 +349,19 @@ impl Machine {
         }
         match event {
             Event::Begin => self.begin(now, out),
+            Event::NotKept => self.acquire(out),
+            Event::Kept => {
+                self.downstream = Downstream::Touched;
+                self.end(TurnEnd::Completed, out);
+                out.push(Effect::WriteKept);
+                out.push(Effect::End);
+            }
+            Event::KeyReused => self.fail(Ending::Uncarriable, out),
             Event::Slot { account, route, clocks } => self.slot(account, route, clocks, out),
             Event::NoSlot(unavailable) => self.no_slot(unavailable, now, out),
             Event::Uncarriable => self.uncarriable(out),
             Event::Recorded => self.recorded(now, out),
+            Event::NotRecorded if self.facts.rules.serve_unrecorded => self.recorded(now, out),
             Event::NotRecorded => {
                 let evidence =
                     Evidence::text(format!("{STORE_UNAVAILABLE}: the usage ledger could not be written in time"));
@@ -341,7 +388,8 @@ impl Machine {
                 }
             }
             Event::Timer(timer) => self.timer(timer, now, out),
-            Event::ClientGone => self.left(out),
+            Event::ClientGone { finish } => self.client_gone(finish, now, out),
+            Event::Enough | Event::TooSlow => self.left(out),
             Event::Shutdown => {
                 self.drop_attempt(out);
                 self.end(TurnEnd::Interrupted, out);
@@ -356,7 +404,28 @@ impl Machine {
         if self.facts.streamed {
             self.timers.set(Timer::OpenAfter, now.after(self.facts.rules.open_after));
         }
-        self.acquire(out);
+        self.stage = Stage::LookingUp;
+        out.push(Effect::LookUp);
+    }
+
+    /// The client has left. An attempt that is under way may go on where its upstream's policy says so; anything else ends.
+    fn client_gone(&mut self, finish: Option<Duration>, now: Moment, out: &mut Vec<Effect>) {
+        let under_way = matches!(self.stage, Stage::Dispatched | Stage::Answering);
+        match finish {
+            Some(time) if under_way && self.alone.is_none() => {
+                self.alone = Some(self.downstream);
+                for timer in [Timer::OpenAfter, Timer::Heartbeat, Timer::SlowReader, Timer::Pace] {
+                    self.timers.clear(timer);
+                }
+                self.timers.set(Timer::Finish, now.after(time));
+                out.push(Effect::GoOnAlone);
+                if self.blocked_since.take().is_some() {
+                    self.timers.set(Timer::Between, now.after(self.clocks.between));
+                    out.push(Effect::ReadOn);
+                }
+            }
+            Some(_) | None => self.left(out),
+        }
     }
 
     fn acquire(&mut self, out: &mut Vec<Effect>) {
@@ -400,11 +469,16 @@ impl Machine {
             self.timers.clear(Timer::FirstContent);
             self.timers.clear(Timer::OpenAfter);
             self.timers.set(Timer::MaxTurn, now.after(self.clocks.max_turn));
+            if self.alone.is_none() {
+                self.timers.set(Timer::Pace, now.after(PACE));
+            }
             out.push(Effect::Commit);
         }
         if self.downstream == Downstream::Touched {
             self.timers.set(Timer::Between, now.after(self.clocks.between));
-            self.timers.set(Timer::Heartbeat, now.after(self.facts.rules.heartbeat));
+            if self.alone.is_none() {
+                self.timers.set(Timer::Heartbeat, now.after(self.facts.rules.heartbeat));
+            }
         }
         match progress {
             Progress::Open => out.push(Effect::ReadOn),
@@ -429,7 +503,9 @@ impl Machine {
         let phase = match self.stage {
             Stage::Answering => Phase::Answered,
             Stage::Dispatched => Phase::MaybeSent,
-            Stage::Idle | Stage::Acquiring | Stage::Recording | Stage::BackingOff | Stage::Ended => Phase::Unsent,
+            Stage::Idle | Stage::LookingUp | Stage::Acquiring | Stage::Recording | Stage::BackingOff | Stage::Ended => {
+                Phase::Unsent
+            }
         };
         let attempting = phase != Phase::Unsent;
         let clock = |kind, set_by_caller| Clock { kind, set_by_caller };
@@ -438,7 +514,7 @@ impl Machine {
                 let clock = clock(ClockKind::Total, self.facts.total_set_by_caller);
                 let fault = Fault::clock(FaultKind::DeadlineExceeded, phase, clock);
                 match self.stage {
-                    Stage::Acquiring if self.last.is_none() => {
+                    Stage::LookingUp | Stage::Acquiring if self.last.is_none() => {
                         self.fail(Ending::Unavailable(Unavailable::DeadlinePassed), out);
                     }
                     Stage::Recording => {
@@ -446,6 +522,7 @@ impl Machine {
                         self.fail(Ending::Fault(fault), out);
                     }
                     Stage::Idle
+                    | Stage::LookingUp
                     | Stage::Acquiring
                     | Stage::BackingOff
                     | Stage::Dispatched
@@ -479,7 +556,11 @@ impl Machine {
             }
             Timer::Backoff => self.acquire(out),
             Timer::AfterFinish => out.push(Effect::Settle),
-            Timer::SlowReader => self.left(out),
+            Timer::SlowReader | Timer::Finish => self.left(out),
+            Timer::Pace => {
+                self.timers.set(Timer::Pace, now.after(PACE));
+                out.push(Effect::MeasurePace);
+            }
             Timer::MaxTurn | Timer::FirstContent | Timer::Between => {}
         }
     }
@@ -498,7 +579,7 @@ impl Machine {
                 out.push(Effect::CloseAttempt(AttemptEnd::Interrupted));
             }
             Stage::Recording => out.push(Effect::CloseAttempt(AttemptEnd::Unsent)),
-            Stage::Idle | Stage::Acquiring | Stage::BackingOff | Stage::Ended => {}
+            Stage::Idle | Stage::LookingUp | Stage::Acquiring | Stage::BackingOff | Stage::Ended => {}
         }
     }
 }

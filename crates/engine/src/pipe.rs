@@ -34,8 +34,10 @@ struct State {
     taken: bool,
     /// The reader has gone before the end, or the ticket was lost.
     gone: bool,
-    /// The bytes taken since the reply began.
+    /// Bytes taken since the reply began.
     read: u64,
+    /// How many times nothing was left waiting.
+    emptied: u64,
     receipt: Option<Receipt>,
     reader: Option<Waker>,
     writer: Option<Waker>,
@@ -44,6 +46,24 @@ struct State {
 /// The client has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone;
+
+/// How a reader keeps up with its reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pace {
+    /// Bytes it has taken.
+    read: u64,
+    /// How many times it had taken everything.
+    emptied: u64,
+    /// Bytes wait for it.
+    waiting: bool,
+}
+
+impl Pace {
+    /// Bytes have waited for it ever since `before`, and it has taken fewer than this.
+    pub fn is_under(self, before: Pace, bytes: u64) -> bool {
+        before.waiting && self.waiting && before.emptied == self.emptied && self.read - before.read < bytes
+    }
+}
 
 /// The turn's end of the pipe.
 #[derive(Debug)]
@@ -161,9 +181,10 @@ impl ReplyWriter {
         self.0.lock().taken
     }
 
-    /// Bytes of the reply that the connection has taken.
-    pub fn read(&self) -> u64 {
-        self.0.lock().read
+    /// How the reader keeps up.
+    pub fn pace(&self) -> Pace {
+        let state = self.0.lock();
+        Pace { read: state.read, emptied: state.emptied, waiting: !state.chunks.is_empty() }
     }
 
     /// The client has left.
@@ -199,6 +220,7 @@ impl ReplyReader {
             if let Some(chunk) = state.chunks.pop_front() {
                 state.bytes -= chunk.len();
                 state.read += chunk.len() as u64;
+                state.emptied += u64::from(state.chunks.is_empty());
                 (Some(chunk), state.writer.take())
             } else if state.ended {
                 (None, None)
@@ -295,6 +317,23 @@ mod tests {
             writer.push(Bytes::from_static(b"x"));
         }
         assert!(writer.poll_room(&mut cx).is_pending());
+    }
+
+    #[test]
+    fn a_reader_is_slow_only_while_bytes_wait_for_it_all_the_time() {
+        let (mut writer, mut reader) = reply_pipe(turn());
+        let mut cx = context();
+        let idle = writer.pace();
+        writer.push(Bytes::from_static(b"xx"));
+        writer.push(Bytes::from_static(b"yyy"));
+        let before = writer.pace();
+        assert!(!before.is_under(idle, 100), "nothing waited at first");
+        assert!(reader.poll_chunk(&mut cx).is_ready());
+        assert!(writer.pace().is_under(before, 3), "two bytes of three");
+        assert!(!writer.pace().is_under(before, 2));
+        assert!(reader.poll_chunk(&mut cx).is_ready());
+        writer.push(Bytes::from_static(b"z"));
+        assert!(!writer.pace().is_under(before, 100), "it had caught up in between");
     }
 
     fn turn() -> TurnId {

@@ -92,9 +92,9 @@ pub struct Tally {
     pub transient_replays: Counter,
     /// Requests that a second account's same refusal has convicted.
     pub corroborated: Counter,
-    /// Completed turns whose reply the connection took whole.
+    /// Completed turns whose reply has arrived.
     pub delivered: Counter,
-    /// Completed turns whose reply it did not.
+    /// Completed turns whose reply has not.
     pub undelivered: Counter,
     /// Turns whose client left before the answer began.
     pub client_gone_before_answer: Counter,
@@ -110,8 +110,10 @@ pub struct Tally {
     pub turn: Durations,
     /// Last byte in to first byte out, less the upstream.
     pub overhead: Durations,
-    /// What attempts have cost, in billionths of a US dollar; those of models without a price add nothing.
+    /// What attempts have cost, in billionths of a US dollar; models without a price add nothing.
     pub cost_nano_usd: Counter,
+    /// Turns that went on though their ledger entry could not be written.
+    pub unrecorded: Counter,
     tokens: [Counter; 5],
     turns: Mutex<BTreeMap<TurnLabels, u64>>,
     attempts: Mutex<BTreeMap<(String, &'static str), u64>>,
@@ -139,6 +141,7 @@ impl Default for Tally {
             turn: Durations::default(),
             overhead: Durations::default(),
             cost_nano_usd: Counter::default(),
+            unrecorded: Counter::default(),
             tokens: Default::default(),
             turns: Mutex::default(),
             attempts: Mutex::default(),

@@ -23,10 +23,14 @@ pub enum Timer {
     AfterFinish,
     /// The client has not taken what waits for it.
     SlowReader,
+    /// It is time to see whether the client takes enough.
+    Pace,
+    /// What goes on without a reader has had its time.
+    Finish,
 }
 
 impl Timer {
-    const ALL: [Timer; 9] = [
+    const ALL: [Timer; 11] = [
         Timer::Total,
         Timer::MaxTurn,
         Timer::FirstContent,
@@ -36,6 +40,8 @@ impl Timer {
         Timer::Backoff,
         Timer::AfterFinish,
         Timer::SlowReader,
+        Timer::Pace,
+        Timer::Finish,
     ];
 }
 

@@ -39,7 +39,17 @@ fn pool(slots: u32, limited: bool) -> Pool {
 }
 
 fn need<'a>(routes: &'a [Candidate<'a>], tie: u64) -> Need<'a> {
-    Need { routes, from_route: 0, larger: false, tried: &[], only: None, tie, tokens: 500, retry: false }
+    Need {
+        routes,
+        from_route: 0,
+        larger: false,
+        tried: &[],
+        only: None,
+        preferred: &[],
+        tie,
+        tokens: 500,
+        retry: false,
+    }
 }
 
 /// The median time of one call of `step`, which gets a moment and a number.

@@ -4,10 +4,15 @@
 #![forbid(unsafe_code)]
 
 pub mod accounts;
+pub mod affinity;
+pub mod continuity;
 pub mod glob;
 pub mod limits;
 pub mod moment;
 pub mod queue;
+mod recent;
+pub mod settle;
+pub mod shelf;
 pub mod tuning;
 
 pub use moment::Moment;

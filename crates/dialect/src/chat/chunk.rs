@@ -31,8 +31,12 @@ pub(super) struct Choice<'a> {
     pub(super) reasoning: Option<Cow<'a, str>>,
     pub(super) refusal: Option<Cow<'a, str>>,
     pub(super) calls: Vec<CallPart<'a>>,
+    /// Signed and redacted thinking, in the form of our own answers.
+    pub(super) thinking: Vec<ThinkingPart<'a>>,
     /// Something that the model made and that has no place above.
     pub(super) other: bool,
+    /// Something that a client may read and that the fields here do not hold.
+    pub(super) unread: bool,
     /// A `delta` or a `message` was there.
     pub(super) has_body: bool,
     /// An error of this choice alone (routers do that).
@@ -50,12 +54,26 @@ pub(super) struct CallPart<'a> {
     pub(super) legacy: bool,
 }
 
+/// An entry of `thinking_blocks`.
+#[derive(Debug, Default)]
+pub(super) struct ThinkingPart<'a> {
+    pub(super) text: Option<Cow<'a, str>>,
+    pub(super) signature: Option<Cow<'a, str>>,
+    /// Redacted thinking is this and nothing else.
+    pub(super) data: Option<Cow<'a, str>>,
+}
+
 impl Choice<'_> {
     /// Bytes that the model made.
     pub(super) fn content_bytes(&self) -> u64 {
         let length = |text: &Option<Cow<'_, str>>| text.as_ref().map_or(0, |text| text.len());
         let calls: usize = self.calls.iter().map(|call| length(&call.arguments)).sum();
         (length(&self.content) + length(&self.reasoning) + length(&self.refusal) + calls) as u64
+    }
+
+    /// It refuses in words.
+    pub(super) fn refuses(&self) -> bool {
+        self.refusal.as_ref().is_some_and(|text| !text.is_empty())
     }
 
     /// It carries something that the model made.
@@ -134,7 +152,8 @@ fn usage(r: &mut Reader<'_>) -> Result<Usage, Invalid> {
                 r.object(|r, key| {
                     match key {
                         "cached_tokens" => cached = whole(r)?.unwrap_or(0).max(cached),
-                        "cache_write_tokens" => written = whole(r)?.unwrap_or(0),
+                        // The second is a translating gateway's word for it.
+                        "cache_write_tokens" | "cache_creation_tokens" => written = whole(r)?.unwrap_or(0).max(written),
                         "reasoning_tokens" => reasoning = whole(r)?.unwrap_or(0),
                         _ => {
                             r.skip()?;
@@ -167,6 +186,7 @@ fn choice<'a>(r: &mut Reader<'a>, at: usize) -> Result<Choice<'a>, Invalid> {
                 r.object(|r, key| body(r, key, &mut out))?;
             }
             "error" => out.error = Some(r.raw()?).filter(|raw| *raw != "null"),
+            "logprobs" => out.unread |= r.raw()? != "null",
             _ => {
                 r.skip()?;
             }
@@ -185,6 +205,7 @@ fn body<'a>(r: &mut Reader<'a>, key: &str, out: &mut Choice<'a>) -> Result<(), I
         },
         // The same text by two names, where a server sends both.
         "reasoning_content" | "reasoning" => {
+            out.unread |= key == "reasoning" && r.kind()? == Kind::String;
             if let Some(text) = text(r)?
                 && out.reasoning.as_ref().is_none_or(|known| known.is_empty())
             {
@@ -212,12 +233,51 @@ fn body<'a>(r: &mut Reader<'a>, key: &str, out: &mut Choice<'a>) -> Result<(), I
                 r.skip()?;
             }
         }
-        "name" | "annotations" => {
-            r.skip()?;
+        "name" | "annotations" => out.unread |= !says_nothing(r.raw()?),
+        "thinking_blocks" if r.kind()? == Kind::Array => {
+            let before = out.thinking.len();
+            r.array(|r, _| {
+                let part = thinking(r)?;
+                out.unread |= part.is_none();
+                out.thinking.extend(part);
+                Ok::<(), Invalid>(())
+            })?;
+            out.other |= out.thinking.len() > before || out.unread;
         }
-        _ => out.other |= !matches!(r.raw()?, "null" | "\"\"" | "[]" | "{}" | "false"),
+        _ => {
+            let says = !says_nothing(r.raw()?);
+            out.other |= says;
+            out.unread |= says;
+        }
     }
     Ok(())
+}
+
+fn says_nothing(raw: &str) -> bool {
+    matches!(raw, "null" | "\"\"" | "[]" | "{}" | "false")
+}
+
+/// An entry of `thinking_blocks`, if it is one that we write.
+fn thinking<'a>(r: &mut Reader<'a>) -> Result<Option<ThinkingPart<'a>>, Invalid> {
+    let mut part = ThinkingPart::default();
+    let mut known = false;
+    if r.kind()? != Kind::Object {
+        r.skip()?;
+        return Ok(None);
+    }
+    r.object(|r, key| {
+        match key {
+            "type" => known = text(r)?.is_some_and(|kind| matches!(&*kind, "thinking" | "redacted_thinking")),
+            "thinking" => part.text = text(r)?,
+            "signature" => part.signature = text(r)?.filter(|signature| !signature.is_empty()),
+            "data" => part.data = text(r)?,
+            _ => {
+                r.skip()?;
+            }
+        }
+        Ok::<(), Invalid>(())
+    })?;
+    Ok(known.then_some(part))
 }
 
 fn call<'a>(r: &mut Reader<'a>) -> Result<CallPart<'a>, Invalid> {

@@ -27,6 +27,9 @@ pub struct StreamDecoder {
     finish: Option<Finish>,
     usage: Option<Usage>,
     ended: bool,
+    /// The answer is read for another use of it in its own dialect: nothing is put into it, all of it must be read.
+    own: bool,
+    created: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +40,12 @@ enum Kind {
 }
 
 impl StreamDecoder {
+    /// For one answer that is read for another use of it in its own dialect: what a client can read and an event cannot
+    /// hold (several choices, log probabilities, audio) is a fault, and thinking is not signed for it.
+    pub fn strict(options: &ReplyOptions) -> Self {
+        StreamDecoder { own: true, ..Self::new(options) }
+    }
+
     /// For one answer.
     pub fn new(options: &ReplyOptions) -> Self {
         StreamDecoder {
@@ -49,7 +58,14 @@ impl StreamDecoder {
             finish: None,
             usage: None,
             ended: false,
+            own: false,
+            created: None,
         }
+    }
+
+    /// When the answer was made, in Unix seconds, by its own word.
+    pub fn created(&self) -> Option<u64> {
+        self.created
     }
 
     /// Reads a frame; appends its events.
@@ -73,6 +89,9 @@ impl StreamDecoder {
             return Err(classify::in_band(error));
         }
         let choices = chunk.choices.unwrap_or_default();
+        if self.created.is_none() {
+            self.created = chunk.created.and_then(|number| number.parse().ok());
+        }
         if !self.started && (!choices.is_empty() || chunk.usage.is_some()) {
             self.started = true;
             let id = chunk.id.map(Cow::into_owned);
@@ -88,6 +107,10 @@ impl StreamDecoder {
             if let Some(error) = choice.error {
                 return Err(classify::in_band(error));
             }
+            let legacy = choice.calls.iter().any(|call| call.legacy);
+            if self.own && (choice.index != 0 || choice.unread || legacy) {
+                return Err(ReplyFault::malformed("an answer that has one form only, as it holds more than one text"));
+            }
             // One answer is all that a client of another dialect can be given.
             if choice.index == 0 {
                 self.choice(choice, events)?;
@@ -97,17 +120,29 @@ impl StreamDecoder {
     }
 
     fn choice(&mut self, choice: chunk::Choice<'_>, events: &mut Vec<Event>) -> Result<(), ReplyFault> {
-        let pieces =
-            [(Kind::Thinking, choice.reasoning), (Kind::Text, choice.content), (Kind::Refusal, choice.refusal)];
-        for (kind, text) in pieces {
+        let mut reasoning = choice.reasoning;
+        if self.own && choice.thinking.iter().any(|part| part.text.as_ref().is_some_and(|text| !text.is_empty())) {
+            // A whole answer has its thinking twice: joined, and block by block with the signatures.
+            let joined: String = choice.thinking.iter().filter_map(|part| part.text.as_deref()).collect();
+            if reasoning.take().is_some_and(|text| text != joined) {
+                return Err(ReplyFault::malformed("thinking that is not the text of its blocks"));
+            }
+        }
+        if let Some(text) = reasoning.filter(|text| !text.is_empty()) {
+            self.text(Kind::Thinking, text.into_owned(), events);
+        }
+        if self.own {
+            choice.thinking.into_iter().for_each(|part| self.thinking(part, events));
+        }
+        for (kind, text) in [(Kind::Text, choice.content), (Kind::Refusal, choice.refusal)] {
             if let Some(text) = text.filter(|text| !text.is_empty()) {
                 self.text(kind, text.into_owned(), events);
             }
         }
         for part in choice.calls {
-            let (open, next_block) = (&mut self.open, &mut self.next_block);
+            let (open, next_block, own) = (&mut self.open, &mut self.next_block, self.own);
             self.calls.part(part, &self.answer_id, events, |events| {
-                close(open, events);
+                close(open, own, events);
                 *next_block += 1;
                 *next_block - 1
             })?;
@@ -117,7 +152,7 @@ impl StreamDecoder {
                 return Err(tap::failed());
             }
             self.calls.check()?;
-            close(&mut self.open, events);
+            close(&mut self.open, self.own, events);
             self.calls.close(false, events);
             self.finish = Some(match tap::finish(reason, self.calls.any()) {
                 Finish::ToolCalls if !self.calls.any() => Finish::Stop,
@@ -138,7 +173,7 @@ impl StreamDecoder {
         let block = match self.open {
             Some((open, block)) if open == kind => block,
             Some(_) | None => {
-                close(&mut self.open, events);
+                close(&mut self.open, self.own, events);
                 self.calls.close(true, events);
                 let block = self.next_block;
                 self.next_block += 1;
@@ -157,7 +192,30 @@ impl StreamDecoder {
             Kind::Text | Kind::Refusal => Delta::Text(text),
             Kind::Thinking => Delta::Thinking(text),
         };
-        events.push(Event::Delta { block, delta });
+        if !matches!(&delta, Delta::Thinking(text) if text.is_empty()) {
+            events.push(Event::Delta { block, delta });
+        }
+    }
+
+    /// A block of thinking as our own answers have it: in a stream its text came before, and this is its signature.
+    fn thinking(&mut self, part: chunk::ThinkingPart<'_>, events: &mut Vec<Event>) {
+        if let Some(data) = part.data {
+            close(&mut self.open, self.own, events);
+            let block = self.next_block;
+            self.next_block += 1;
+            events.push(Event::BlockStart { block, kind: Block::RedactedThinking(data.into_owned()) });
+            events.push(Event::BlockStop { block });
+            return;
+        }
+        let text = part.text.map(Cow::into_owned).unwrap_or_default();
+        if !text.is_empty() {
+            close(&mut self.open, self.own, events);
+        }
+        self.text(Kind::Thinking, text, events);
+        if let (Some((_, block)), Some(signature)) = (self.open, part.signature) {
+            events.push(Event::Delta { block, delta: Delta::Signature(signature.into_owned()) });
+        }
+        close(&mut self.open, self.own, events);
     }
 
     /// The wait for usage is over: closes what is open, then usage, finish and end, once.
@@ -166,7 +224,7 @@ impl StreamDecoder {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
-        close(&mut self.open, events);
+        close(&mut self.open, self.own, events);
         self.calls.close(false, events);
         events.extend(self.usage.map(Event::Usage));
         events.push(Event::Finish { reason, stop_sequence: None });
@@ -174,9 +232,9 @@ impl StreamDecoder {
     }
 }
 
-fn close(open: &mut Option<(Kind, u32)>, events: &mut Vec<Event>) {
+fn close(open: &mut Option<(Kind, u32)>, own: bool, events: &mut Vec<Event>) {
     if let Some((kind, block)) = open.take() {
-        if kind == Kind::Thinking {
+        if kind == Kind::Thinking && !own {
             events.push(Event::Delta { block, delta: Delta::Signature(SIGNATURE.into()) });
         }
         events.push(Event::BlockStop { block });
@@ -185,17 +243,25 @@ fn close(open: &mut Option<(Kind, u32)>, events: &mut Vec<Event>) {
 
 /// Decodes a whole answer.
 pub fn plain(body: &[u8], options: &ReplyOptions) -> Result<Vec<Event>, ReplyFault> {
+    read_plain(body, StreamDecoder::new(options)).map(|(events, _)| events)
+}
+
+/// Decodes a whole answer as [`StreamDecoder::strict`] does a streamed one; tells when it was made by its own word.
+pub fn plain_strict(body: &[u8], options: &ReplyOptions) -> Result<(Vec<Event>, Option<u64>), ReplyFault> {
+    read_plain(body, StreamDecoder::strict(options))
+}
+
+fn read_plain(body: &[u8], mut decoder: StreamDecoder) -> Result<(Vec<Event>, Option<u64>), ReplyFault> {
     let chunk = chunk::read(body)?;
     let first = chunk.choices.as_ref().map(|choices| choices.iter().any(|choice| choice.index == 0));
     if chunk.error.is_none() && first != Some(true) {
         return Err(ReplyFault::malformed("a JSON object without a first choice in `choices`"));
     }
-    let mut decoder = StreamDecoder::new(options);
     let mut events = Vec::new();
     decoder.chunk(chunk, &mut events)?;
     if decoder.finish.is_none() {
         return Err(ReplyFault::truncated());
     }
     decoder.settle(&mut events);
-    Ok(events)
+    Ok((events, decoder.created))
 }

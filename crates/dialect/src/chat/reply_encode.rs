@@ -4,9 +4,10 @@
 //! provider can read, go out as `thinking_blocks`, so that a client that sends them back keeps the model's thread; the
 //! entries carry an `index`, as SDKs that put streams together ask it of every list.
 
+use super::chunk;
 use crate::event::{Block, Class, Delta, Event, Finish};
 use crate::json::Object;
-use crate::reply::ReplyOptions;
+use crate::reply::{ReplyFault, ReplyOptions};
 use turnkeep_base::Usage;
 use turnkeep_wire::sse;
 
@@ -23,6 +24,8 @@ pub struct StreamEncoder {
     calls: u64,
     thinking: u64,
     refused: bool,
+    /// The answer is a Chat answer already, whose id stays.
+    own: bool,
 }
 
 #[derive(Debug)]
@@ -35,10 +38,15 @@ enum Open {
 }
 
 impl StreamEncoder {
+    /// For one answer that was a Chat answer already: its id stays as it is.
+    pub fn again(options: &ReplyOptions) -> Self {
+        StreamEncoder { own: true, ..Self::new(options) }
+    }
+
     /// For one answer.
     pub fn new(options: &ReplyOptions) -> Self {
         StreamEncoder {
-            id: own_id(None, options),
+            id: own_id(None, false, options),
             model: options.model.clone(),
             created: options.created,
             usage_wanted: options.usage_wanted,
@@ -47,6 +55,7 @@ impl StreamEncoder {
             calls: 0,
             thinking: 0,
             refused: false,
+            own: false,
         }
     }
 
@@ -54,7 +63,7 @@ impl StreamEncoder {
     pub fn event(&mut self, event: &Event, out: &mut Vec<u8>) -> Class {
         match event {
             Event::Start { id, model, usage } => {
-                if let Some(id) = id.as_deref().filter(|id| is_chat_id(id)) {
+                if let Some(id) = id.as_deref().filter(|id| self.own || is_chat_id(id)) {
                     self.id = id.to_owned();
                 }
                 if let Some(model) = model {
@@ -209,8 +218,8 @@ fn is_chat_id(id: &str) -> bool {
     id.starts_with("chatcmpl")
 }
 
-fn own_id(upstream: Option<&str>, options: &ReplyOptions) -> String {
-    match upstream.filter(|id| is_chat_id(id)) {
+fn own_id(upstream: Option<&str>, own: bool, options: &ReplyOptions) -> String {
+    match upstream.filter(|id| own || is_chat_id(id)) {
         Some(id) => id.to_owned(),
         None => format!("chatcmpl-{}", options.id),
     }
@@ -248,7 +257,7 @@ fn write_redacted(block: &mut Object<'_>, index: u64, data: &str) {
     block.string("data", data);
 }
 
-fn write_usage(object: &mut Object<'_>, usage: &Usage) {
+pub(crate) fn write_usage(object: &mut Object<'_>, usage: &Usage) {
     let mut out = object.object("usage");
     out.number("prompt_tokens", usage.total_input());
     out.number("completion_tokens", usage.output);
@@ -261,9 +270,35 @@ fn write_usage(object: &mut Object<'_>, usage: &Usage) {
     out.object("completion_tokens_details").number("reasoning_tokens", usage.reasoning);
 }
 
+/// The usage chunk of a stream of which one chunk's data is given.
+pub(crate) fn usage_frame(data: &[u8], usage: &Usage) -> Result<Vec<u8>, ReplyFault> {
+    let like = chunk::read(data)?;
+    let mut out = b"data: ".to_vec();
+    {
+        let mut chunk = Object::open(&mut out);
+        chunk.optional_string("id", like.id.as_deref());
+        chunk.string("object", "chat.completion.chunk");
+        chunk.raw("created", like.created.unwrap_or("0"));
+        chunk.optional_string("model", like.model.as_deref());
+        chunk.array("choices");
+        write_usage(&mut chunk, usage);
+    }
+    out.extend_from_slice(b"\n\n");
+    Ok(out)
+}
+
 /// Encodes a whole answer.
 pub fn plain(events: &[Event], options: &ReplyOptions) -> Vec<u8> {
-    let mut answer = Whole::default();
+    whole(events, options, false)
+}
+
+/// Encodes a whole answer that was a Chat answer already: its id stays as it is.
+pub fn plain_again(events: &[Event], options: &ReplyOptions) -> Vec<u8> {
+    whole(events, options, true)
+}
+
+fn whole(events: &[Event], options: &ReplyOptions, own: bool) -> Vec<u8> {
+    let mut answer = Whole { own, ..Whole::default() };
     for event in events {
         answer.event(event);
     }
@@ -278,6 +313,7 @@ struct Whole<'e> {
     usage: Option<Usage>,
     finish: Option<Finish>,
     blocks: Vec<(&'e Block, String, String)>,
+    own: bool,
 }
 
 impl<'e> Whole<'e> {
@@ -313,7 +349,7 @@ impl<'e> Whole<'e> {
         let mut out = Vec::new();
         let mut object = Object::open(&mut out);
         let model = self.model.unwrap_or(&options.model);
-        head(&mut object, &own_id(self.id, options), "chat.completion", options.created, model);
+        head(&mut object, &own_id(self.id, self.own, options), "chat.completion", options.created, model);
         {
             let mut choices = object.array("choices");
             let mut choice = choices.object();

@@ -19,6 +19,7 @@ pub struct Tap {
     choices: u64,
     seen: BTreeSet<u64>,
     finished: BTreeSet<u64>,
+    refused: bool,
     progress: Progress,
 }
 
@@ -30,6 +31,7 @@ impl Tap {
             choices: options.choices.max(1),
             seen: BTreeSet::new(),
             finished: BTreeSet::new(),
+            refused: false,
             progress: Progress::Open,
         }
     }
@@ -77,6 +79,7 @@ impl Tap {
                 return Err(ReplyFault::malformed("more choices than were asked for"));
             }
             facts.content_bytes += choice.content_bytes();
+            self.refused |= choice.refuses();
             if choice.has_content() {
                 class = class.max(Class::Answer);
             }
@@ -86,9 +89,7 @@ impl Tap {
                 }
                 class = class.max(Class::Answer);
                 self.finished.insert(choice.index);
-                if choice.index == 0 || facts.finish.is_none() {
-                    facts.finish = Some(finish(reason, false));
-                }
+                facts.finish = Some(of_all(facts.finish, finish(reason, false), self.refused, choice.index == 0));
             }
         }
         if self.progress == Progress::Open && self.finished.len() as u64 >= self.choices {
@@ -120,6 +121,20 @@ pub(super) fn finish(reason: &str, called: bool) -> Finish {
     }
 }
 
+/// The finish of an answer of several choices: the first one's, but where another one was cut short or refused, that is
+/// what ends the answer. A refusal in words ends as if by itself.
+fn of_all(known: Option<Finish>, new: Finish, refused: bool, first: bool) -> Finish {
+    let whole = |finish: Finish| match finish {
+        Finish::Stop | Finish::StopSequence | Finish::ToolCalls => true,
+        Finish::Length | Finish::ContextFull | Finish::Refusal | Finish::Pause => false,
+    };
+    let new = if refused && new == Finish::Stop { Finish::Refusal } else { new };
+    match known {
+        Some(known) if !whole(known) || (whole(new) && !first) => known,
+        Some(_) | None => new,
+    }
+}
+
 /// Reads one whole answer in passing.
 pub fn plain(body: &[u8], facts: &mut Facts) -> Result<(), ReplyFault> {
     let chunk = chunk::read(body)?;
@@ -137,13 +152,16 @@ pub fn plain(body: &[u8], facts: &mut Facts) -> Result<(), ReplyFault> {
     facts.model = chunk.model.as_deref().and_then(named);
     facts.usage = chunk.usage;
     facts.content_bytes = choices.iter().map(chunk::Choice::content_bytes).sum();
-    let first = choices.iter().find_map(|choice| Some((choice.finish.as_deref()?, !choice.calls.is_empty())));
-    match first {
-        None => Err(ReplyFault::truncated()),
-        Some(("error", _)) => Err(failed()),
-        Some((reason, called)) => {
-            facts.finish = Some(finish(reason, called));
-            Ok(())
+    let refused = choices.iter().any(chunk::Choice::refuses);
+    for choice in &choices {
+        match choice.finish.as_deref() {
+            None => {}
+            Some("error") => return Err(failed()),
+            Some(reason) => {
+                let reason = finish(reason, !choice.calls.is_empty());
+                facts.finish = Some(of_all(facts.finish, reason, refused, choice.index == 0));
+            }
         }
     }
+    if facts.finish.is_some() { Ok(()) } else { Err(ReplyFault::truncated()) }
 }

@@ -18,6 +18,8 @@ pub struct StreamDecoder {
     called: bool,
     finished: bool,
     counts: Counts,
+    /// The answer is read for another use of it in its own dialect: all of it must be read.
+    own: bool,
 }
 
 /// A block that is open upstream.
@@ -73,6 +75,12 @@ fn read_fields(data: &[u8]) -> Result<Fields<'_>, Invalid> {
 }
 
 impl StreamDecoder {
+    /// A decoder for one answer that is read for another use of it in its own dialect: what an event cannot hold
+    /// (citations, tools of the provider's own) is a fault and not passed over.
+    pub fn strict(options: &ReplyOptions) -> Self {
+        StreamDecoder { own: true, ..Self::new(options) }
+    }
+
     /// A decoder for one answer.
     pub fn new(options: &ReplyOptions) -> Self {
         StreamDecoder {
@@ -83,7 +91,13 @@ impl StreamDecoder {
             called: false,
             finished: false,
             counts: Counts::default(),
+            own: false,
         }
+    }
+
+    fn unread(&self) -> Result<(), Invalid> {
+        let message = "an answer that has one form only, as it holds more than texts and calls".into();
+        if self.own { Err(Invalid { path: String::new(), message, at: 0 }) } else { Ok(()) }
     }
 
     /// Reads one frame and appends what it means. An `error` event is a fault; so are data that are no JSON, pieces of
@@ -174,6 +188,9 @@ impl StreamDecoder {
             }
             _ => None,
         };
+        if kind.is_none() || read.unread {
+            self.unread()?;
+        }
         let Some((kind, holds)) = kind else {
             self.slots.push(Slot { index, kept: None, input: None });
             return Ok(());
@@ -226,7 +243,7 @@ impl StreamDecoder {
             ("text_delta" | "thinking_delta" | "signature_delta" | "input_json_delta", _) => {
                 return Err(ReplyFault::malformed(format!("a {kind} in block {index}, which holds something else")));
             }
-            _ => return Ok(()),
+            _ => return self.unread().map_err(malformed),
         };
         push_delta(number, delta, events);
         Ok(())
@@ -308,6 +325,8 @@ struct ReadBlock {
     data: String,
     /// Only if it says something.
     input: Option<String>,
+    /// It says something else besides.
+    unread: bool,
 }
 
 impl ReadBlock {
@@ -328,7 +347,7 @@ impl ReadBlock {
                     let empty = raw[1..raw.len() - 1].trim().is_empty();
                     block.input = (!empty).then(|| raw.to_owned());
                 }
-                _ => r.skip().map(drop)?,
+                _ => block.unread |= !super::nothing::says_nothing(r.raw()?),
             }
             Ok(())
         })?;
@@ -338,8 +357,17 @@ impl ReadBlock {
 
 /// Reads a whole answer. One without a `stop_reason` is malformed: it is not known to be complete.
 pub fn plain(body: &[u8], options: &ReplyOptions) -> Result<Vec<Event>, ReplyFault> {
+    read_plain(body, StreamDecoder::new(options))
+}
+
+/// Reads a whole answer as [`StreamDecoder::strict`] does a streamed one.
+pub fn plain_strict(body: &[u8], options: &ReplyOptions) -> Result<Vec<Event>, ReplyFault> {
+    read_plain(body, StreamDecoder::strict(options))
+}
+
+fn read_plain(body: &[u8], mut decoder: StreamDecoder) -> Result<Vec<Event>, ReplyFault> {
     let head = super::tap::read_plain(body)?;
-    let mut decoder = StreamDecoder { started: true, ..StreamDecoder::new(options) };
+    decoder.started = true;
     let mut events = vec![Event::Start { id: head.id, model: head.model, usage: None }];
     let mut content = Reader::over(head.content);
     content

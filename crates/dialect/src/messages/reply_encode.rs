@@ -9,6 +9,7 @@ use crate::event::{Block, Class, Delta, Event, Finish};
 use crate::json::Object;
 use crate::reply::ReplyOptions;
 use crate::tool_id;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use turnkeep_base::Usage;
 use turnkeep_wire::sse;
@@ -27,6 +28,8 @@ pub struct StreamEncoder {
     waiting: VecDeque<Waiting>,
     next: u64,
     tail: Tail,
+    /// The answer is a Messages answer already, whose ids and signatures stay.
+    own: bool,
 }
 
 /// What the end of the answer says.
@@ -75,6 +78,11 @@ struct Waiting {
 }
 
 impl StreamEncoder {
+    /// An encoder for one answer that was a Messages answer already: ids and signatures stay as they are.
+    pub fn again(options: &ReplyOptions) -> Self {
+        StreamEncoder { own: true, ..Self::new(options) }
+    }
+
     /// An encoder for one answer.
     pub fn new(options: &ReplyOptions) -> Self {
         StreamEncoder {
@@ -85,6 +93,7 @@ impl StreamEncoder {
             waiting: VecDeque::new(),
             next: 0,
             tail: Tail::default(),
+            own: false,
         }
     }
 
@@ -144,7 +153,7 @@ impl StreamEncoder {
             return;
         }
         self.started = true;
-        let (id, model) = (message_id(id, &self.id), model.unwrap_or(&self.model));
+        let (id, model) = (message_id(id, &self.id, self.own), model.unwrap_or(&self.model));
         let usage = self.tail.usage;
         event(out, "message_start", |object| {
             let mut message = object.object("message");
@@ -178,7 +187,7 @@ impl StreamEncoder {
                 }
                 Block::ToolCall { id, name } => {
                     content.string("type", "tool_use");
-                    content.string("id", &tool_id::to_messages_safe(id));
+                    content.string("id", &call_id(id, self.own));
                     content.string("name", name);
                     content.object("input");
                 }
@@ -191,7 +200,7 @@ impl StreamEncoder {
     /// Stops the open block and writes what waited for that, up to the next block that is still growing.
     fn close(&mut self, out: &mut Vec<u8>) {
         if let Some(open) = self.open.take() {
-            open.stop(out);
+            open.stop(self.own, out);
         }
         while self.open.is_none()
             && let Some(waiting) = self.waiting.pop_front()
@@ -205,7 +214,7 @@ impl StreamEncoder {
             if waiting.stopped
                 && let Some(open) = self.open.take()
             {
-                open.stop(out);
+                open.stop(self.own, out);
             }
         }
     }
@@ -266,10 +275,12 @@ impl Open {
         });
     }
 
-    fn stop(self, out: &mut Vec<u8>) {
+    fn stop(self, own: bool, out: &mut Vec<u8>) {
         if self.thinking {
-            let signature = if self.signature.is_empty() { UNSIGNED } else { &self.signature };
-            self.write("signature_delta", "signature", signature, out);
+            let signature = signature(&self.signature, own);
+            if !signature.is_empty() {
+                self.write("signature_delta", "signature", signature, out);
+            }
         }
         event(out, "content_block_stop", |object| object.number("index", self.index));
     }
@@ -293,10 +304,23 @@ fn head(message: &mut Object<'_>, id: &str, model: &str) {
 }
 
 /// The upstream's id, or ours, as a Messages id.
-fn message_id(upstream: Option<&str>, ours: &str) -> String {
+fn message_id(upstream: Option<&str>, ours: &str, own: bool) -> String {
+    if let Some(id) = upstream.filter(|_| own) {
+        return id.to_owned();
+    }
     let id = upstream.unwrap_or(ours);
     let bare = id.strip_prefix("msg_").or_else(|| id.strip_prefix("chatcmpl-")).unwrap_or(id);
     format!("msg_{bare}")
+}
+
+/// The id of a call in letters that Messages takes; in an answer of Messages, as it is.
+fn call_id(id: &str, own: bool) -> Cow<'_, str> {
+    if own { Cow::Borrowed(id) } else { tool_id::to_messages_safe(id) }
+}
+
+/// The signature of thinking: in an answer of Messages, none where there was none.
+fn signature(given: &str, own: bool) -> &str {
+    if given.is_empty() && !own { UNSIGNED } else { given }
 }
 
 /// A block of a whole answer.
@@ -309,6 +333,15 @@ struct Folded {
 
 /// Writes a whole answer: the events, folded.
 pub fn plain(events: &[Event], options: &ReplyOptions) -> Vec<u8> {
+    whole(events, options, false)
+}
+
+/// Writes a whole answer that was a Messages answer already: ids and signatures stay as they are.
+pub fn plain_again(events: &[Event], options: &ReplyOptions) -> Vec<u8> {
+    whole(events, options, true)
+}
+
+fn whole(events: &[Event], options: &ReplyOptions, own: bool) -> Vec<u8> {
     let mut tail = Tail::default();
     let mut blocks: Vec<Folded> = Vec::new();
     let (mut id, mut model) = (None, None);
@@ -340,11 +373,11 @@ pub fn plain(events: &[Event], options: &ReplyOptions) -> Vec<u8> {
     }
     let mut out = Vec::new();
     let mut message = Object::open(&mut out);
-    head(&mut message, &message_id(id, &options.id), model.unwrap_or(&options.model));
+    head(&mut message, &message_id(id, &options.id, own), model.unwrap_or(&options.model));
     {
         let mut content = message.array("content");
         for folded in &blocks {
-            write_folded(&mut content.object(), folded);
+            write_folded(&mut content.object(), folded, own);
         }
     }
     message.string("stop_reason", tail.reason());
@@ -354,7 +387,7 @@ pub fn plain(events: &[Event], options: &ReplyOptions) -> Vec<u8> {
     out
 }
 
-fn write_folded(block: &mut Object<'_>, folded: &Folded) {
+fn write_folded(block: &mut Object<'_>, folded: &Folded, own: bool) {
     match &folded.kind {
         Block::Text | Block::Refusal => {
             block.string("type", "text");
@@ -363,7 +396,7 @@ fn write_folded(block: &mut Object<'_>, folded: &Folded) {
         Block::Thinking => {
             block.string("type", "thinking");
             block.string("thinking", &folded.text);
-            block.string("signature", if folded.signature.is_empty() { UNSIGNED } else { &folded.signature });
+            block.string("signature", signature(&folded.signature, own));
         }
         Block::RedactedThinking(data) => {
             block.string("type", "redacted_thinking");
@@ -371,7 +404,7 @@ fn write_folded(block: &mut Object<'_>, folded: &Folded) {
         }
         Block::ToolCall { id, name } => {
             block.string("type", "tool_use");
-            block.string("id", &tool_id::to_messages_safe(id));
+            block.string("id", &call_id(id, own));
             block.string("name", name);
             input::write(block, "input", &folded.text);
         }

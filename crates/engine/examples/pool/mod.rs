@@ -77,6 +77,7 @@ pub fn wanted(routes: &Arc<[Route]>, tie: u64, only: Option<AccountKey>) -> Want
         tie,
         tokens: 500,
         retry: false,
+        preferred: Vec::new(),
     }
 }
 

@@ -1,15 +1,15 @@
-//! How the drive loop ends things: the attempt, the turn, the delivery, and all of them after a panic.
+//! How the drive loop ends things: the attempt, the turn, and both after a panic.
 
+use super::delivery::{Answerer, recorded_of};
 use super::{Charged, Drive, Waiting};
+use crate::closing::ClosedAttempt;
 use crate::ending::client_error;
 use crate::evidence;
 use crate::machine::corroborate::Likeness;
-use crate::machine::{AttemptEnd, Downstream, Ending, Event, TurnEnd};
-use crate::tally::TurnLabels;
-use std::future::poll_fn;
-use turnkeep_base::limit::RECEIPT_WAIT;
+use crate::machine::{AttemptEnd, Ending, Event, TurnEnd};
 use turnkeep_base::{Evidence, Fault, FaultKind, Phase};
 use turnkeep_policy::accounts::Unavailable;
+use turnkeep_policy::settle::{self, LeftAt, TurnFacts, TurnOutcome};
 
 impl Drive {
     pub(super) async fn close_attempt(&mut self, end: AttemptEnd) {
@@ -27,6 +27,7 @@ impl Drive {
         let facts = self.answering.as_ref().map(|answering| answering.facts().clone()).unwrap_or_default();
         if let Some(lease) = &self.lease {
             self.answered_by = Some(lease.route().model.to_string());
+            self.answerer = Some(Answerer { account: lease.id().clone(), model: lease.route().model.clone() });
         }
         let said = match &end {
             AttemptEnd::Failed(fault) => Likeness::of(fault),
@@ -34,7 +35,11 @@ impl Drive {
         };
         if let Some(attempt) = self.attempt.take() {
             let who = self.lease.as_ref().map(|lease| (lease.account(), lease.id().clone()));
-            let charge = attempt.close(&self.engine, self.lease.take(), end, self.declared_late.take(), &facts).await;
+            let late = self.declared_late.take();
+            let ClosedAttempt { charge, spent } =
+                attempt.close(&self.engine, self.lease.take(), end, late, &facts).await;
+            self.spent.tokens = self.spent.tokens.saturating_add(spent.tokens);
+            self.spent.nano_usd = self.spent.nano_usd.saturating_add(spent.nano_usd);
             if let (Some(said), Some((account, id)), Some(charge)) = (said, who, charge) {
                 self.charges.push(Charged { said, account, id, charge });
             }
@@ -88,16 +93,74 @@ impl Drive {
         });
     }
 
+    /// How the turn ended, for the closings.
+    pub(super) fn outcome(&self) -> TurnOutcome {
+        match &self.end {
+            Some(TurnEnd::Completed) => TurnOutcome::Completed,
+            // Gone, or too slow; the gateway's own stop is neither.
+            Some(TurnEnd::Interrupted) if self.writer.is_gone() || !*self.stop.borrow() => TurnOutcome::Left,
+            Some(TurnEnd::Interrupted) | None => TurnOutcome::Stopped,
+            Some(TurnEnd::Failed(_)) => TurnOutcome::Failed,
+        }
+    }
+
+    /// The turn closing applied; a second time changes nothing. It comes before the end of the answer is written.
     pub(super) fn close_turn(&mut self, end: TurnEnd) {
+        if self.end.is_some() {
+            return;
+        }
+        if end == TurnEnd::Completed && self.kept_reply.is_none() {
+            self.take_last();
+            self.recorded = recorded_of(self);
+        }
+        self.recorder.give_up();
+        self.end = Some(end.clone());
+        self.count_end(&end);
+        let effects = settle::turn(&TurnFacts {
+            outcome: self.outcome(),
+            committed: self.machine.committed(),
+            recorded: self.recorded.is_some(),
+            idempotent: self.input.terms.idempotency.is_some(),
+        });
+        let tally = &self.engine.tally;
+        if let Some(left) = effects.left {
+            tally.fault_kind(FaultKind::ClientGone);
+            let why = Evidence::text("the client closed, reset or stopped reading");
+            let fault = Fault::new(FaultKind::ClientGone, Phase::Unsent, why);
+            let model = self.input.request.model.as_str().into();
+            self.engine.faults.note(evidence::of_turn(&self.engine, self.input.id, model, &fault));
+            match left {
+                LeftAt::MidAnswer => tally.client_gone_mid_answer.add(),
+                LeftAt::BeforeAnswer => tally.client_gone_before_answer.add(),
+            }
+        }
+        if let Some(reservation) = self.reservation.take() {
+            reservation.settle(self.spent);
+        }
+        if let Some(recorded) = self.recorded.clone() {
+            if effects.remember
+                && let Some(key) = self.input.terms.idempotency.as_deref().map(|key| self.idempotency_print(key))
+            {
+                let request = self.request_print();
+                self.engine.kept.remember(self.at(), &self.scope, key, request, &recorded);
+            }
+            if effects.publish {
+                self.leading.iter().for_each(|leading| leading.publish(&recorded));
+            }
+        }
+        self.engine.tally.turn.observe(self.input.received.elapsed());
+    }
+
+    fn count_end(&self, end: &TurnEnd) {
         let tally = &self.engine.tally;
         let model: std::sync::Arc<str> = self.input.request.model.as_str().into();
-        if let TurnEnd::Failed(Ending::Fault(fault)) = &end
+        if let TurnEnd::Failed(Ending::Fault(fault)) = end
             && !self.counted.contains(&fault.kind)
         {
             tally.fault_kind(fault.kind);
             self.engine.faults.note(evidence::of_turn(&self.engine, self.input.id, model.clone(), fault));
         }
-        if let TurnEnd::Failed(Ending::Unavailable(unavailable)) = &end {
+        if let TurnEnd::Failed(Ending::Unavailable(unavailable)) = end {
             let word = unavailable_word(*unavailable);
             let detail =
                 client_error(&Ending::Unavailable(*unavailable), self.input.request.dialect, self.now(), None).message;
@@ -107,29 +170,14 @@ impl Drive {
         tally.transient_replays.add_many(u64::from(replays));
         tally.failover_hops.add_many(u64::from(hops));
         tally.quota_failover_hops.add_many(u64::from(self.machine.quota_hops()));
-        match &end {
+        match end {
             TurnEnd::Failed(Ending::Unavailable(Unavailable::EgressClosed { .. })) => {
                 tally.fault_kind(FaultKind::EgressThrottled);
             }
             TurnEnd::Failed(Ending::Unavailable(_)) => tally.pool_exhausted.add(),
             TurnEnd::Failed(Ending::Fault(_)) if self.machine.dispatches() > 1 => tally.failover_exhausted.add(),
-            TurnEnd::Failed(_) | TurnEnd::Completed => {}
-            TurnEnd::Interrupted => {
-                // Gone, or too slow; the gateway's own stop is neither.
-                if self.writer.is_gone() || !*self.stop.borrow() {
-                    tally.fault_kind(FaultKind::ClientGone);
-                    let why = Evidence::text("the client closed, reset or stopped reading");
-                    let fault = Fault::new(FaultKind::ClientGone, Phase::Unsent, why);
-                    self.engine.faults.note(evidence::of_turn(&self.engine, self.input.id, model, &fault));
-                    match self.machine.downstream() {
-                        Downstream::Touched => tally.client_gone_mid_answer.add(),
-                        Downstream::Untouched | Downstream::Opened => tally.client_gone_before_answer.add(),
-                    }
-                }
-            }
+            TurnEnd::Failed(_) | TurnEnd::Completed | TurnEnd::Interrupted => {}
         }
-        tally.turn.observe(self.input.received.elapsed());
-        self.end = Some(end);
     }
 
     /// After a panic in the loop: the attempt and the turn are closed, and the client is told.
@@ -147,60 +195,10 @@ impl Drive {
         }
         self.writer.end();
     }
-
-    /// The delivery closing. First version: the connection layer's having taken every byte stands for the receipt.
-    pub(crate) async fn deliver(&mut self) {
-        let completed = matches!(self.end, Some(TurnEnd::Completed));
-        let taken = {
-            let writer = &mut self.writer;
-            let receipt = poll_fn(|cx| writer.poll_receipt(cx));
-            matches!(tokio::time::timeout(RECEIPT_WAIT, receipt).await, Ok(Ok(_)))
-        };
-        let delivery = match (completed, taken) {
-            (true, true) => {
-                self.engine.tally.delivered.add();
-                "delivered"
-            }
-            (true, false) => {
-                self.engine.tally.undelivered.add();
-                "undelivered"
-            }
-            (false, _) => "none",
-        };
-        let (outcome, fault) = match &self.end {
-            Some(TurnEnd::Completed) => ("completed", None),
-            Some(TurnEnd::Interrupted) => ("interrupted", None),
-            Some(TurnEnd::Failed(Ending::Fault(fault))) => ("failed", Some(fault.kind.name())),
-            Some(TurnEnd::Failed(Ending::Unavailable(unavailable))) => ("failed", Some(unavailable_word(*unavailable))),
-            Some(TurnEnd::Failed(Ending::Uncarriable)) => ("failed", Some("invalid_request")),
-            Some(TurnEnd::Failed(Ending::Shutdown)) | None => ("failed", Some("shutting_down")),
-        };
-        self.engine.tally.turn_ended(TurnLabels {
-            dialect: self.input.request.dialect,
-            upstream: self.upstream.to_string(),
-            model: self.input.model_label.to_string(),
-            outcome,
-            delivery,
-        });
-        tracing::info!(
-            turn = %self.input.id,
-            caller = %self.input.caller,
-            dialect = self.input.request.dialect.name(),
-            model = %self.input.request.model,
-            upstream = %self.upstream,
-            stream = self.input.request.stream,
-            outcome,
-            fault,
-            delivery,
-            attempts = self.machine.dispatches(),
-            ms = self.input.received.elapsed().as_millis() as u64,
-            "turn"
-        );
-    }
 }
 
 /// The word for an admission's refusal in logs and proofs.
-fn unavailable_word(unavailable: Unavailable) -> &'static str {
+pub(super) fn unavailable_word(unavailable: Unavailable) -> &'static str {
     match unavailable {
         Unavailable::EgressClosed { .. } => FaultKind::EgressThrottled.name(),
         Unavailable::AllCooling { .. }

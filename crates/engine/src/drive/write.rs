@@ -4,6 +4,7 @@ use super::Drive;
 use crate::ending::client_error;
 use crate::machine::{Downstream, Ending};
 use crate::pipe::ReplyHead;
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::time::Duration;
 use turnkeep_base::{Dialect, FaultKind};
@@ -17,30 +18,56 @@ impl Drive {
         let opened_early = self.head_out;
         self.open_head(None);
         if opened_early {
-            let mut comment = Vec::new();
             let model = self.answering.as_ref().and_then(|answering| answering.facts().model.as_deref()).unwrap_or("");
             let text = format!("x-turnkeep-model={model} x-turnkeep-attempts={}", self.machine.dispatches());
-            turnkeep_wire::sse::write_comment(&mut comment, &text);
-            self.writer.push(comment.into());
+            self.push_comment(&text);
         }
         self.flush();
+    }
+
+    /// Writes what the headers, which are out, could not say yet.
+    fn push_comment(&mut self, text: &str) {
+        let mut comment = Vec::new();
+        turnkeep_wire::sse::write_comment(&mut comment, text);
+        self.writer.push(comment.into());
     }
 
     pub(super) fn flush(&mut self) {
         if let Some(answering) = &mut self.answering {
             for bytes in answering.take_held() {
+                self.recorder.add(&bytes);
                 self.writer.push(bytes);
             }
         }
     }
 
-    pub(super) fn write_terminal(&mut self) {
+    /// Takes what is left of a complete answer, its end too, and records it; it is written when the turn is closed.
+    pub(super) fn take_last(&mut self) {
         let Some(answering) = &mut self.answering else { return };
-        let held = answering.take_held();
-        let terminal = answering.take_terminal();
-        let length = (!self.input.request.stream).then(|| held.iter().chain(&terminal).map(|b| b.len() as u64).sum());
+        self.last = answering.take_held();
+        self.last.append(&mut answering.take_terminal());
+        self.last.iter().for_each(|bytes| self.recorder.add(bytes));
+    }
+
+    pub(super) fn write_terminal(&mut self) {
+        let last = std::mem::take(&mut self.last);
+        self.write_whole(last);
+    }
+
+    /// Writes the answer that was made before.
+    pub(super) fn write_kept(&mut self) {
+        let pieces = self.kept_reply.as_mut().map(|kept| std::mem::take(&mut kept.pieces)).unwrap_or_default();
+        self.write_whole(pieces);
+    }
+
+    /// Writes the end of an answer, or all of it.
+    fn write_whole(&mut self, pieces: Vec<Bytes>) {
+        let length = (!self.input.request.stream).then(|| pieces.iter().map(|bytes| bytes.len() as u64).sum());
+        if self.head_out && self.kept_reply.is_some() {
+            self.push_comment(&format!("x-turnkeep-cache={}", self.cache_word));
+        }
         self.open_head(length);
-        for bytes in held.into_iter().chain(terminal) {
+        for bytes in pieces {
             self.writer.push(bytes);
         }
     }
@@ -59,7 +86,12 @@ impl Drive {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
             headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
         }
-        if let Some(answering) = &self.answering {
+        if let Some(kept) = &self.kept_reply {
+            if let Some(value) = kept.model.as_deref().and_then(|model| HeaderValue::from_str(model).ok()) {
+                headers.insert("x-turnkeep-model", value);
+            }
+            headers.insert("x-turnkeep-attempts", HeaderValue::from(0));
+        } else if let Some(answering) = &self.answering {
             let route_model = self.lease.as_ref().map(|lease| lease.route().model.to_string());
             let model = answering.facts().model.clone().or(route_model).or(self.answered_by.clone());
             if let Some(value) = model.and_then(|model| HeaderValue::from_str(&model).ok()) {
@@ -87,7 +119,10 @@ impl Drive {
                 Dialect::Messages => headers.insert("request-id", value),
             };
         }
-        headers.insert("x-turnkeep-cache", HeaderValue::from_static("off"));
+        headers.insert("x-turnkeep-cache", HeaderValue::from_static(self.cache_word));
+        for (name, value) in &self.input.terms.told {
+            headers.insert(name.clone(), value.clone());
+        }
         headers
     }
 

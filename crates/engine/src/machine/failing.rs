@@ -78,7 +78,14 @@ impl Machine {
             out.push(Effect::CloseAttempt(AttemptEnd::Failed(fault.clone())));
             out.extend(said.map(Effect::TakeBack));
         }
-        for timer in [Timer::FirstContent, Timer::Between, Timer::AfterFinish, Timer::Backoff, Timer::SlowReader] {
+        if self.alone.is_some() {
+            // Nobody waits for another try.
+            self.end(TurnEnd::Interrupted, out);
+            return out.push(Effect::End);
+        }
+        for timer in
+            [Timer::FirstContent, Timer::Between, Timer::AfterFinish, Timer::Backoff, Timer::SlowReader, Timer::Pace]
+        {
             self.timers.clear(timer);
         }
         self.blocked_since = None;

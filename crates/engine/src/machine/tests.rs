@@ -12,6 +12,9 @@ fn facts() -> TurnFacts {
     }
 }
 
+const GONE: Event = Event::ClientGone { finish: None };
+const GONE_BUT_GOES_ON: Event = Event::ClientGone { finish: Some(Duration::from_secs(30)) };
+
 struct Run {
     machine: Machine,
     now: Moment,
@@ -20,7 +23,15 @@ struct Run {
 impl Run {
     fn new(facts: TurnFacts) -> Self {
         let mut run = Run { machine: Machine::new(facts, 7), now: Moment(0) };
-        assert_eq!(run.on(Event::Begin), [Effect::Acquire]);
+        assert_eq!(run.on(Event::Begin), [Effect::LookUp]);
+        assert_eq!(run.on(Event::NotKept), [Effect::Acquire]);
+        run
+    }
+
+    /// At its very beginning.
+    fn fresh(facts: TurnFacts) -> Self {
+        let mut run = Run { machine: Machine::new(facts, 7), now: Moment(0) };
+        run.on(Event::Begin);
         run
     }
 
@@ -69,6 +80,10 @@ fn shown(effects: &[Effect]) -> Option<&Fault> {
     effects.iter().find_map(|effect| match effect {
         Effect::WriteError(Ending::Fault(fault)) => Some(fault),
         Effect::WriteError(_)
+        | Effect::LookUp
+        | Effect::GoOnAlone
+        | Effect::MeasurePace
+        | Effect::WriteKept
         | Effect::Acquire
         | Effect::Record
         | Effect::Dispatch
@@ -106,7 +121,7 @@ fn a_turn_that_completes_is_closed_before_its_end_is_written() {
             Effect::End
         ]
     );
-    assert!(run.on(Event::ClientGone).is_empty(), "nothing happens after the end");
+    assert!(run.on(GONE).is_empty(), "nothing happens after the end");
 }
 
 #[test]
@@ -352,7 +367,7 @@ fn the_client_leaving_in_a_backoff_ends_the_turn_without_another_attempt() {
     let mut run = Run::new(facts());
     run.attempt(0);
     run.fault(FaultKind::UpstreamUnavailable, Phase::Answered);
-    assert_eq!(run.on(Event::ClientGone), [Effect::CloseTurn(TurnEnd::Interrupted), Effect::End]);
+    assert_eq!(run.on(GONE), [Effect::CloseTurn(TurnEnd::Interrupted), Effect::End]);
 }
 
 #[test]
@@ -367,7 +382,7 @@ fn the_client_leaving_mid_answer_cancels_the_upstream_and_judges_nobody() {
         Effect::CloseTurn(TurnEnd::Interrupted),
         Effect::End,
     ];
-    assert_eq!(run.on(Event::ClientGone), expected);
+    assert_eq!(run.on(GONE), expected);
 }
 
 #[test]
@@ -459,24 +474,32 @@ fn whatever_happens_in_whatever_order_a_turn_closes_exactly_once_and_so_does_eac
             6 => fault(FaultKind::ModelOverloaded),
             7 => Event::Timer(Timer::Backoff),
             8 => Event::Timer(Timer::Total),
-            9 => Event::ClientGone,
+            9 => GONE,
             10 => Event::NoSlot(Unavailable::NoAccounts),
-            _ => Event::NotRecorded,
+            11 => Event::NotRecorded,
+            12 => Event::NotKept,
+            13 => Event::Kept,
+            14 => Event::KeyReused,
+            15 => GONE_BUT_GOES_ON,
+            16 => Event::Timer(Timer::Finish),
+            17 => Event::Enough,
+            _ => Event::TooSlow,
         }
     }
     // What the drive loop can report in each stage; everything else cannot happen.
     fn possible(stage: Stage) -> &'static [u8] {
         match stage {
             Stage::Idle | Stage::Ended => &[],
-            Stage::Acquiring => &[0, 8, 9, 10],
+            Stage::LookingUp => &[8, 9, 12, 13, 14, 15],
+            Stage::Acquiring => &[0, 8, 9, 10, 15],
             Stage::Recording => &[1, 8, 9, 11],
-            Stage::Dispatched => &[2, 5, 6, 8, 9],
-            Stage::Answering => &[3, 4, 5, 8, 9],
+            Stage::Dispatched => &[2, 5, 6, 8, 9, 15, 16],
+            Stage::Answering => &[3, 4, 5, 9, 15, 17, 18],
             Stage::BackingOff => &[7, 8, 9],
         }
     }
     fn walk(path: &mut Vec<u8>, seen: &mut usize) {
-        let mut run = Run::new(facts());
+        let mut run = Run::fresh(facts());
         let mut effects = Vec::new();
         for &which in path.iter() {
             effects.extend(run.on(event(which)));
@@ -489,7 +512,7 @@ fn whatever_happens_in_whatever_order_a_turn_closes_exactly_once_and_so_does_eac
         assert_eq!(closed + open, dispatched, "{path:?}");
         assert_eq!(turns, usize::from(run.machine.ended()), "{path:?}");
         *seen += 1;
-        if path.len() < 14 {
+        if path.len() < 12 {
             for &which in possible(run.machine.stage) {
                 path.push(which);
                 walk(path, seen);
@@ -500,4 +523,81 @@ fn whatever_happens_in_whatever_order_a_turn_closes_exactly_once_and_so_does_eac
     let mut seen = 0;
     walk(&mut Vec::new(), &mut seen);
     assert!(seen > 400, "{seen}");
+}
+
+#[test]
+fn an_answer_that_is_kept_takes_no_slot_and_is_closed_before_it_is_written() {
+    let mut run = Run::fresh(facts());
+    assert_eq!(run.on(Event::Kept), [Effect::CloseTurn(TurnEnd::Completed), Effect::WriteKept, Effect::End]);
+    let mut reused = Run::fresh(facts());
+    assert!(ends_with_error(&reused.on(Event::KeyReused)));
+}
+
+#[test]
+fn an_attempt_whose_client_has_left_goes_on_only_where_the_policy_lets_it_and_within_its_time() {
+    let mut run = Run::new(facts());
+    assert_eq!(run.on(GONE_BUT_GOES_ON), [Effect::CloseTurn(TurnEnd::Interrupted), Effect::End], "nothing runs yet");
+
+    let mut run = Run::new(facts());
+    run.attempt(0);
+    run.on(Event::Answering);
+    assert_eq!(run.on(GONE_BUT_GOES_ON), [Effect::GoOnAlone]);
+    assert!(run.machine.is_alone() && !run.machine.committed(), "it left before the answer began");
+    let read = run.on(Event::Read { content: true, progress: Progress::Open });
+    assert_eq!(read, [Effect::Commit, Effect::ReadOn]);
+    assert!(!run.machine.committed());
+    run.now = Moment(30_000);
+    let end = run.on(Event::Timer(Timer::Finish));
+    let interrupted = Effect::CloseAttempt(AttemptEnd::Interrupted);
+    assert_eq!(end, [Effect::Cancel, interrupted, Effect::CloseTurn(TurnEnd::Interrupted), Effect::End]);
+}
+
+#[test]
+fn an_attempt_that_goes_on_alone_and_completes_is_a_completed_turn() {
+    let mut run = Run::new(facts());
+    run.attempt(0);
+    run.on(Event::Answering);
+    run.on(Event::Read { content: true, progress: Progress::Open });
+    run.on(GONE_BUT_GOES_ON);
+    assert!(run.machine.committed());
+    let end = run.on(Event::Read { content: false, progress: Progress::Done });
+    assert!(end.contains(&Effect::CloseTurn(TurnEnd::Completed)), "{end:?}");
+}
+
+#[test]
+fn an_attempt_that_fails_when_nobody_waits_is_not_tried_again() {
+    let mut run = Run::new(facts());
+    run.attempt(0);
+    run.on(GONE_BUT_GOES_ON);
+    let end = run.fault(FaultKind::UpstreamUnavailable, Phase::Answered);
+    assert!(end.contains(&Effect::CloseTurn(TurnEnd::Interrupted)) && !end.contains(&Effect::Acquire), "{end:?}");
+}
+
+#[test]
+fn a_reader_that_was_waited_for_when_it_left_is_waited_for_no_longer() {
+    let mut run = Run::new(facts());
+    run.attempt(0);
+    run.on(Event::Answering);
+    run.on(Event::Read { content: true, progress: Progress::Open });
+    run.on(Event::Blocked);
+    assert_eq!(run.on(GONE_BUT_GOES_ON), [Effect::GoOnAlone, Effect::ReadOn]);
+}
+
+#[test]
+fn the_readers_pace_is_looked_at_every_minute_while_it_has_something_to_read() {
+    let mut run = Run::new(facts());
+    run.attempt(0);
+    run.on(Event::Answering);
+    run.on(Event::Read { content: true, progress: Progress::Open });
+    assert_eq!(run.on(Event::Timer(Timer::Pace)), [Effect::MeasurePace]);
+    let end = run.on(Event::TooSlow);
+    assert!(end.contains(&Effect::Cancel) && end.contains(&Effect::CloseTurn(TurnEnd::Interrupted)), "{end:?}");
+}
+
+#[test]
+fn a_turn_goes_on_without_its_entry_only_where_the_operator_has_said_so() {
+    let rules = Rules { serve_unrecorded: true, ..Rules::default() };
+    let mut run = Run::new(TurnFacts { rules, ..facts() });
+    run.on(Event::Slot { account: AccountKey(0), route: 0, clocks: Clocks::default() });
+    assert_eq!(run.on(Event::NotRecorded), [Effect::Dispatch]);
 }

@@ -95,11 +95,16 @@ impl Account {
         if rate_at > now { Eligible::Rate(rate_at) } else { Eligible::Yes { trial } }
     }
 
+    /// What of its slots is taken, in millionths.
+    pub(super) fn load(&self) -> u64 {
+        u64::from(self.in_flight) * 1_000_000 / u64::from(self.spec.max_in_flight.max(1))
+    }
+
     /// Its rank among the eligible.
     pub(super) fn rank(&self, now: Moment, key: AccountKey) -> Rank {
         let full_at = self.full_at();
         Rank {
-            load: u64::from(self.in_flight) * 1_000_000 / u64::from(self.spec.max_in_flight.max(1)),
+            load: self.load(),
             samples: self.standing.recent_samples(now),
             full_at: if full_at > now { full_at } else { Moment(0) },
             last_used: self.last_used,

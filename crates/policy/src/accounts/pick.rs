@@ -1,6 +1,7 @@
 //! The one answer to "who serves this attempt?". Admission and selection are the same question: a pick succeeds if and
 //! only if the attempt would be admitted.
 
+mod preferred;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +17,8 @@ impl Pool {
     /// Who would serve, without taking the slot. The same answer as often as it is asked at one moment.
     pub fn pick(&mut self, now: Moment, need: &Need<'_>) -> Result<Pick, Unavailable> {
         let now = self.upkeep(now);
-        self.decide(now, need, &Indexed(self))
+        let pick = self.decide(now, need, &Indexed(self))?;
+        Ok(self.compare(now, need, pick))
     }
 
     fn decide(&self, now: Moment, need: &Need<'_>, look: &impl Look) -> Result<Pick, Unavailable> {
@@ -36,7 +38,7 @@ impl Pool {
                 && self.is_open_to(now, upstream, candidate, need)
                 && let Some((account, trial)) = look.find(now, upstream, candidate.model, need)
             {
-                return Ok(Pick { route, account, trial, probe: true });
+                return Ok(Pick { route, account, trial, probe: true, preferred: false, spilled: false });
             }
         }
         Ok(spare)
@@ -67,7 +69,7 @@ impl Pool {
                     && self.is_open_to(now, upstream, candidate, need)
                     && let Some((account, trial)) = look.find(now, upstream, candidate.model, need)
                 {
-                    return Ok(Pick { route, account, trial, probe: false });
+                    return Ok(Pick { route, account, trial, probe: false, preferred: false, spilled: false });
                 }
             }
             for (_, candidate) in routes(need, tier) {
@@ -116,7 +118,8 @@ impl Look for Indexed<'_> {
         let fits = |key| !need.tried.contains(&key) && pool.fits(now, key, need.tokens);
         let mut best = None;
         let mut trial: Option<(Moment, AccountKey)> = None;
-        let upstream = &pool.upstreams[upstream];
+        let at = upstream;
+        let upstream = &pool.upstreams[at];
         for (shelf, places) in upstream.index.shelves() {
             let held = || shelf.held.iter().any(|held| held == model);
             if !upstream.allows(shelf.models, model) || held() {
@@ -134,7 +137,13 @@ impl Look for Indexed<'_> {
                 trial = Some(due);
             }
         }
-        prefer(need, best.map(|(_, _, key)| key), trial.map(|(_, key)| key))
+        let served = prefer(need, best.map(|(_, _, key)| key), trial.map(|(_, key)| key));
+        match (served, best) {
+            (Some((key, false)), Some(((least, ..), ..))) => {
+                Some((pool.preferred(now, at, model, need, least).unwrap_or(key), false))
+            }
+            (served, _) => served,
+        }
     }
 
     fn see(&self, now: Moment, upstream: usize, model: &str, need: &Need<'_>, seen: &mut Seen) {

@@ -76,6 +76,11 @@ pub struct Need<'a> {
     pub tried: &'a [AccountKey],
     /// Only this account will do (a replay on the same one).
     pub only: Option<AccountKey>,
+    /// Accounts that the turn would rather have, the first before the others: a conversation's owner, then a session's
+    /// binding. One serves in the place of the route's best account if it could serve anyway and at most a quarter more of
+    /// its slots are taken than of the least loaded one's. It never decides whether a turn is served or by which route,
+    /// and an errored account's due try goes before it.
+    pub preferred: &'a [AccountKey],
     /// Breaks ties, so that callers spread over equal accounts.
     pub tie: u64,
     /// Tokens that the attempt is thought to cost.
@@ -95,6 +100,12 @@ pub struct Pick {
     pub trial: bool,
     /// It is the single probe of an ejected endpoint.
     pub probe: bool,
+    /// The account is one of [`Need::preferred`].
+    pub preferred: bool,
+    /// It is not, though one of those has the same upstream and would serve this model, now or within five minutes, but
+    /// for its load, its slots, its own rate, a cooldown, or because the turn has tried it. What is bound to that one
+    /// stays bound. False when there was none, or none that is coming back soon: what was bound may be bound anew.
+    pub spilled: bool,
 }
 
 /// Why nobody serves now.

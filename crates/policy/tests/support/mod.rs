@@ -37,7 +37,17 @@ pub fn own<'a>(upstream: &'a str, model: &'a str) -> Candidate<'a> {
 }
 
 pub fn need<'a>(routes: &'a [Candidate<'a>]) -> Need<'a> {
-    Need { routes, from_route: 0, larger: false, tried: &[], only: None, tie: 0, tokens: 0, retry: false }
+    Need {
+        routes,
+        from_route: 0,
+        larger: false,
+        tried: &[],
+        only: None,
+        preferred: &[],
+        tie: 0,
+        tokens: 0,
+        retry: false,
+    }
 }
 
 pub const UM: &[Candidate<'static>] = &[Candidate { upstream: "u", model: "m", tier: Tier::Own }];

@@ -1,6 +1,7 @@
 //! The system prompt and the messages of a request to Messages, part by part.
 
 use super::{Dropped, at, is_blank};
+use crate::identity::is_native;
 use crate::json::{Array, Invalid, Object};
 use crate::messages::conversation::{Answer, Group, Piece, groups};
 use crate::messages::input;
@@ -9,8 +10,6 @@ use crate::turn::{Body, Image, Message, Part};
 
 /// What a call is told that the client never answered.
 const NO_RESULT: &str = "no result was given";
-/// The start of signatures that the gateway made itself and no provider accepts.
-const OUR_ENVELOPE: &str = "turnkeep.";
 
 fn refused(part: &Part<'_>, message: impl Into<String>) -> Invalid {
     Invalid { path: part.at.path(), message: message.into(), at: 0 }
@@ -69,11 +68,6 @@ fn write_cache(block: &mut Object<'_>, cache: Option<&str>) {
     if let Some(cache) = cache {
         block.raw("cache_control", cache);
     }
-}
-
-/// Whether a signature, or redacted thinking, may be the provider's own.
-fn is_native(proof: &str) -> bool {
-    !proof.is_empty() && !proof.starts_with(OUR_ENVELOPE)
 }
 
 /// Whether a piece leaves anything to send.

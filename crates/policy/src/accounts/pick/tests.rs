@@ -2,6 +2,7 @@
 
 use super::super::judged::{Bearing, Taken};
 use super::super::spec::{AccountSpec, UpstreamSpec};
+use super::preferred::LEAN;
 use super::*;
 use crate::glob::Globs;
 use crate::tuning::Tuning;
@@ -26,10 +27,12 @@ impl Scan<'_> {
 impl Look for Scan<'_> {
     fn find(&self, now: Moment, upstream: usize, model: &str, need: &Need<'_>) -> Option<(AccountKey, bool)> {
         let (mut best, mut trial) = (None, None);
+        let mut ready = Vec::new();
         for key in self.asked(upstream, need) {
             let account = &self.0.accounts[key.0 as usize];
             match account.eligible(now, model, need.tokens) {
                 Eligible::Yes { trial: false } => {
+                    ready.push((key, account.load()));
                     let rank = account.rank(now, key).for_tie(need.tie);
                     if best.is_none_or(|other| rank < other) {
                         best = Some(rank);
@@ -49,7 +52,13 @@ impl Look for Scan<'_> {
                 | Eligible::Out => {}
             }
         }
-        prefer(need, best.map(|(_, _, key)| key), trial.map(|(_, key)| key))
+        let served = prefer(need, best.map(|(_, _, key)| key), trial.map(|(_, key)| key))?;
+        if served.1 || need.only.is_some() {
+            return Some(served);
+        }
+        let least = ready.iter().map(|(_, load)| *load).min().unwrap();
+        let close = |&&key: &&AccountKey| ready.iter().any(|&(other, load)| other == key && load - least <= 250_000);
+        Some((need.preferred.iter().find(close).copied().unwrap_or(served.0), false))
     }
 
     fn see(&self, now: Moment, upstream: usize, model: &str, need: &Need<'_>, seen: &mut Seen) {
@@ -174,8 +183,28 @@ fn end(pool: &mut Pool, now: Moment, mut taken: Taken, how: u8, wait: u64) {
 
 fn agree(pool: &mut Pool, now: Moment, need: &Need<'_>) -> Result<(), TestCaseError> {
     let picked = pool.pick(now, need);
-    prop_assert_eq!(picked, pool.decide(now, need, &Scan(pool)), "{:?}", need);
+    let scanned = pool.decide(now, need, &Scan(pool)).map(|pick| pool.compare(now, need, pick));
+    prop_assert_eq!(picked, scanned, "{:?}", need);
     prop_assert_eq!(picked, pool.pick(now, need), "asked twice");
+    let plain = pool.pick(now, &Need { preferred: &[], ..*need });
+    prop_assert!(plain.is_err() || plain.is_ok_and(|plain| !plain.preferred && !plain.spilled));
+    let but_for_the_account = |of: Result<Pick, Unavailable>| {
+        of.map(|pick| Pick { account: AccountKey(0), preferred: false, spilled: false, ..pick })
+    };
+    prop_assert_eq!(but_for_the_account(picked), but_for_the_account(plain), "a preference changes the account only");
+    if let (Ok(picked), Ok(plain)) = (picked, plain) {
+        let account = |key: AccountKey| pool.account(key).unwrap();
+        let model = need.routes[picked.route].model;
+        prop_assert_eq!(account(picked.account).upstream, account(plain.account).upstream);
+        prop_assert_eq!(
+            account(picked.account).eligible(now, model, need.tokens),
+            Eligible::Yes { trial: plain.trial }
+        );
+        prop_assert!(need.only.is_some() || !need.tried.contains(&picked.account));
+        prop_assert!(picked.account == plain.account || picked.preferred);
+        prop_assert!(!(picked.preferred && picked.spilled));
+        prop_assert!(plain.trial || account(picked.account).load() <= account(plain.account).load() + LEAN);
+    }
     Ok(())
 }
 
@@ -194,12 +223,14 @@ proptest! {
                 Step::Take { shape, tie, tokens } => {
                     let routes = candidates(shape);
                     let tried = [AccountKey(u32::from(shape) % 14)];
+                    let preferred = [AccountKey(u32::from(shape) / 3 % 15), AccountKey(tie as u32 % 14)];
                     let need = Need {
                         routes: &routes,
                         from_route: usize::from(shape.is_multiple_of(7)),
                         larger: shape.is_multiple_of(13),
                         tried: if shape.is_multiple_of(2) { &tried } else { &[] },
                         only: (shape.is_multiple_of(11)).then_some(AccountKey(u32::from(shape) % 12)),
+                        preferred: if shape.is_multiple_of(4) { &[] } else { &preferred },
                         tie,
                         tokens,
                         retry: shape.is_multiple_of(3),
@@ -231,9 +262,11 @@ proptest! {
                     Candidate { upstream: "u", model, tier: Tier::Own },
                     Candidate { upstream: "v", model, tier: Tier::Own },
                 ];
-                let need = Need { routes: &routes, from_route: 0, larger: false, tried: &[], only: None, tie, tokens: 1, retry: false };
+                let need = Need { routes: &routes, from_route: 0, larger: false, tried: &[], only: None, preferred: &[], tie, tokens: 1, retry: false };
                 agree(&mut pool, now, &need)?;
                 agree(&mut pool, now, &Need { from_route: 1, ..need })?;
+                let preferred = [AccountKey(tie as u32 % 14), AccountKey(3)];
+                agree(&mut pool, now, &Need { preferred: &preferred, ..need })?;
                 agree(&mut pool, now, &Need { tokens: 900, tried: &[AccountKey(0), AccountKey(1)], ..need })?;
             }
         }

@@ -1,0 +1,202 @@
+//! Before an attempt: is the answer there already, or about to be? And where would the turn best go?
+
+use super::{Drive, Waiting};
+use crate::kept::{Found, Lead, LookUp};
+use crate::machine::Event;
+use crate::ports::{Again, AnsweredAgain};
+use std::sync::Arc;
+use turnkeep_base::{ClientError, Fingerprint};
+use turnkeep_dialect::identity::{self, History};
+use turnkeep_dialect::recorded::{self, Recorded};
+use turnkeep_dialect::reply::ReplyOptions;
+use turnkeep_dialect::request::Operation;
+use turnkeep_policy::accounts::AccountKey;
+
+/// Routes whose bindings are looked at.
+const BOUND_ROUTES: usize = 4;
+
+/// What is known of the request's place among others; each part is worked out once, when it is first wanted.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    request: Option<Fingerprint>,
+    /// `Some(None)`: the request's history cannot be read.
+    history: Option<Option<History>>,
+    preferred: Option<Vec<AccountKey>>,
+}
+
+/// An answer that was made before, ready to be written.
+#[derive(Debug)]
+pub(super) struct KeptReply {
+    pub(super) pieces: Vec<bytes::Bytes>,
+    pub(super) model: Option<String>,
+}
+
+impl Drive {
+    /// Answers of this turn may be kept, and kept ones given.
+    pub(super) fn keeps(&self) -> bool {
+        self.input.caller.is_scoped() && self.input.request.operation == Operation::Generate
+    }
+
+    /// The request's fingerprint.
+    pub(super) fn request_print(&mut self) -> Fingerprint {
+        let (key, request) = (&self.engine.hash_key, &self.input.request);
+        *self.known.request.get_or_insert_with(|| identity::request(key, request))
+    }
+
+    /// The request's history; `None` where it cannot be read.
+    pub(super) fn history(&mut self) -> Option<&History> {
+        let (key, request) = (&self.engine.hash_key, &self.input.request);
+        let history = self.known.history.get_or_insert_with(|| {
+            let turn = request.turn().ok()?;
+            Some(identity::history(key, &turn))
+        });
+        history.as_ref()
+    }
+
+    /// Looks for an answer that is kept, or will be. A reply that this turn proves to have arrived is closed first.
+    pub(super) fn look_up(&mut self) -> Option<Event> {
+        if !self.keeps() {
+            return Some(Event::NotKept);
+        }
+        if self.engine.bonds.awaits(&self.scope)
+            && let Some(history) = self.history()
+            && !history.answers.is_empty()
+        {
+            let (answers, engine) = (history.answers.clone(), self.engine.clone());
+            let (caller, echo) = (self.scope.clone(), self.engine.echo.clone());
+            self.waiting = Waiting::Echo(Box::pin(async move {
+                engine.bonds.prove(&caller, &answers, |turn| echo.receipt(turn)).await;
+            }));
+            return None;
+        }
+        self.look_among_kept()
+    }
+
+    /// Looks for an answer; `None` while another turn that runs may have one.
+    pub(super) fn look_among_kept(&mut self) -> Option<Event> {
+        self.waiting = Waiting::Nothing;
+        let terms = &self.input.terms;
+        let (cache, bypass) = (terms.cache.is_some(), terms.bypass);
+        if cache && !bypass {
+            self.cache_word = "miss";
+        }
+        let idempotency = terms.idempotency.as_deref().map(|key| self.idempotency_print(key));
+        let now = self.now();
+        let wanted = cache || idempotency.is_some() || (!bypass && self.engine.kept.concerns(now, &self.scope));
+        if !wanted {
+            return Some(Event::NotKept);
+        }
+        let request = self.request_print();
+        let look = LookUp { caller: &self.scope, request, idempotency, cache, bypass };
+        match self.engine.kept.look_up(now, &look) {
+            Found::Nothing(leading) => {
+                self.leading = leading;
+                Some(Event::NotKept)
+            }
+            Found::Answer(recorded, how) => Some(self.found(&recorded, how)),
+            Found::Running(mut lead) => {
+                self.waiting = Waiting::Lead(Box::pin(async move {
+                    let ended = lead.wait_for(|lead| !matches!(lead, Lead::Running)).await;
+                    match ended.as_deref() {
+                        Ok(Lead::Answered(recorded)) => Some(recorded.clone()),
+                        Ok(Lead::Running | Lead::Ended) | Err(_) => None,
+                    }
+                }));
+                None
+            }
+            Found::Reused => {
+                let message = "idempotency-key: this key was used for another request; a key stands for one request \
+                               for 24 hours, so send a new one with a new request";
+                self.uncarriable = Some(ClientError {
+                    param: Some("idempotency-key".into()),
+                    ..ClientError::new(422, "idempotency_key_reused", message)
+                });
+                Some(Event::KeyReused)
+            }
+        }
+    }
+
+    /// The turn that was joined has ended; without an answer this one looks again, and runs.
+    pub(super) fn lead_ended(&mut self, recorded: Option<Arc<Recorded>>) -> Option<Event> {
+        match recorded {
+            Some(recorded) => Some(self.found(&recorded, Again::Joined)),
+            None => self.look_among_kept(),
+        }
+    }
+
+    /// The fingerprint of an idempotency key.
+    pub(super) fn idempotency_print(&self, key: &str) -> Fingerprint {
+        identity::of_parts(&self.engine.hash_key, "idempotency", &[key.as_bytes()])
+    }
+
+    fn found(&mut self, recorded: &Recorded, how: Again) -> Event {
+        let options = ReplyOptions { upstream: self.input.request.dialect, ..self.reply_options() };
+        match recorded::replay(recorded, &options, self.input.request.stream) {
+            Ok(pieces) => {
+                let pieces = pieces.into_iter().map(|piece| piece.bytes).collect();
+                self.kept_reply = Some(KeptReply { pieces, model: recorded.facts.model.clone() });
+                self.cache_word = how.name();
+                self.note_again(how);
+                Event::Kept
+            }
+            Err(fault) => {
+                tracing::warn!(turn = %self.input.id, why = %fault.evidence.detail, "a kept answer cannot be given again");
+                Event::NotKept
+            }
+        }
+    }
+
+    fn note_again(&self, how: Again) {
+        let kept = &self.engine.kept;
+        match how {
+            Again::Hit => kept.cache_hits.add(),
+            Again::Held => kept.held_served.add(),
+            Again::Joined => kept.joins.add(),
+        }
+        let request = &self.input.request;
+        self.engine.ledger.again(AnsweredAgain {
+            turn: self.input.id,
+            how,
+            caller: self.input.caller.key().clone(),
+            labels: self.input.terms.labels.clone(),
+            model: request.model.as_str().into(),
+            dialect: request.dialect,
+            at_ms: self.engine.clock.unix_ms(),
+        });
+    }
+
+    /// Whom the turn would best go to: the owner of its history, then those bound to what it asks.
+    pub(super) fn preferred(&mut self) -> Vec<AccountKey> {
+        if !self.keeps() || !self.engine.admission.has_choice() {
+            return Vec::new();
+        }
+        if let Some(preferred) = &self.known.preferred {
+            return preferred.clone();
+        }
+        let now = self.now();
+        let Some(history) = self.history() else { return Vec::new() };
+        let (prefix, last) = (history.prefix, history.answers.last().copied());
+        let bonds = &self.engine.bonds;
+        let owner = last.and_then(|history| bonds.owner(now, &self.continuity_key(history)));
+        let mut accounts: Vec<_> = owner.into_iter().collect();
+        for route in self.input.routes.iter().take(BOUND_ROUTES) {
+            let key = self.affinity_key(prefix, &route.upstream.name, &route.model);
+            accounts.extend(bonds.bound(now, &key));
+        }
+        let preferred = self.engine.admission.keys_of(&accounts);
+        self.known.preferred = Some(preferred.clone());
+        preferred
+    }
+
+    /// The key of a history: the caller's own, as everything that is kept.
+    pub(super) fn continuity_key(&self, history: Fingerprint) -> Fingerprint {
+        identity::of_parts(&self.engine.hash_key, "continuity", &[self.scope.as_bytes(), &history.0])
+    }
+
+    /// The key of what is asked, at one upstream for one model.
+    pub(super) fn affinity_key(&self, prefix: Fingerprint, upstream: &str, model: &str) -> Fingerprint {
+        let session = self.input.terms.session.as_deref().unwrap_or("");
+        let parts = [self.scope.as_bytes(), upstream.as_bytes(), model.as_bytes(), &prefix.0, session.as_bytes()];
+        identity::of_parts(&self.engine.hash_key, "affinity", &parts)
+    }
+}

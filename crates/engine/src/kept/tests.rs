@@ -1,0 +1,147 @@
+use super::*;
+use turnkeep_base::receipt::{Level, Mint};
+use turnkeep_base::{Dialect, TurnId};
+use turnkeep_dialect::reply::Facts;
+
+#[derive(Default)]
+struct Written(Mutex<Vec<KeptAnswer>>);
+
+impl AnswerStore for Written {
+    fn keep(&self, answer: KeptAnswer) {
+        self.0.lock().push(answer);
+    }
+
+    fn forget(&self, key: KeptKey) {
+        self.0.lock().retain(|kept| kept.key != key);
+    }
+}
+
+fn print(number: u8) -> Fingerprint {
+    Fingerprint([number; 16])
+}
+
+fn answer(text: &'static str) -> Arc<Recorded> {
+    let bytes = Bytes::from_static(text.as_bytes());
+    Arc::new(Recorded { dialect: Dialect::Chat, stream: true, bytes, facts: Facts::default() })
+}
+
+fn receipt() -> Receipt {
+    Mint::for_the_wiring().receipt(TurnId::new(1, 1), Level::Acked)
+}
+
+const NOW: At = At { now: Moment(1_000), wall_ms: 5_000_000 };
+
+fn look(caller: &Arc<str>, request: u8) -> LookUp<'_> {
+    LookUp { caller, request: print(request), idempotency: None, cache: false, bypass: false }
+}
+
+fn kept() -> (Arc<Kept>, Arc<Written>) {
+    let written = Arc::new(Written::default());
+    (Kept::new(written.clone()), written)
+}
+
+fn is_answer(found: &Found, text: &str, how: Again) -> bool {
+    matches!(found, Found::Answer(recorded, was) if *was == how && recorded.bytes == text.as_bytes())
+}
+
+#[test]
+fn a_held_answer_is_its_callers_alone_and_spent_by_a_receipt() {
+    let (kept, written) = kept();
+    let (ann, bob): (Arc<str>, Arc<str>) = ("ann".into(), "bob".into());
+    kept.hold(NOW, &ann, print(1), &answer("held"));
+    assert!(kept.concerns(NOW.now, &ann) && !kept.concerns(NOW.now, &bob));
+    assert!(matches!(kept.look_up(NOW.now, &look(&bob, 1)), Found::Nothing(_)), "nothing of one caller is another's");
+    assert!(matches!(kept.look_up(NOW.now, &look(&ann, 2)), Found::Nothing(_)), "another request");
+    assert!(is_answer(&kept.look_up(NOW.now, &look(&ann, 1)), "held", Again::Held));
+    let bypassing = LookUp { bypass: true, ..look(&ann, 1) };
+    assert!(matches!(kept.look_up(NOW.now, &bypassing), Found::Nothing(_)));
+    assert_eq!(written.0.lock().len(), 1);
+    kept.spend(&receipt(), &ann, print(1));
+    assert!(matches!(kept.look_up(NOW.now, &look(&ann, 1)), Found::Nothing(_)));
+    assert!(written.0.lock().is_empty());
+}
+
+#[test]
+fn a_held_answer_ends_by_itself() {
+    let (kept, _) = kept();
+    let ann: Arc<str> = "ann".into();
+    kept.hold(NOW, &ann, print(1), &answer("held"));
+    let later = NOW.now.after(HELD_FOR + Duration::from_millis(1));
+    assert!(matches!(kept.look_up(later, &look(&ann, 1)), Found::Nothing(_)));
+}
+
+#[test]
+fn the_cache_answers_only_a_model_whose_cache_is_on() {
+    let (kept, _) = kept();
+    let ann: Arc<str> = "ann".into();
+    kept.cache(&receipt(), NOW, &ann, print(1), Duration::from_secs(60), &answer("cached"));
+    assert!(matches!(kept.look_up(NOW.now, &look(&ann, 1)), Found::Nothing(_)));
+    let on = LookUp { cache: true, ..look(&ann, 1) };
+    assert!(is_answer(&kept.look_up(NOW.now, &on), "cached", Again::Hit));
+    assert!(matches!(kept.look_up(NOW.now, &LookUp { bypass: true, ..on }), Found::Nothing(_)));
+    let later = NOW.now.after(Duration::from_secs(61));
+    assert!(matches!(kept.look_up(later, &on), Found::Nothing(_)));
+}
+
+#[test]
+fn an_idempotency_key_stands_for_one_request() {
+    let (kept, _) = kept();
+    let ann: Arc<str> = "ann".into();
+    let keyed = LookUp { idempotency: Some(print(9)), ..look(&ann, 1) };
+    let Found::Nothing(leading) = kept.look_up(NOW.now, &keyed) else { panic!("the first one runs") };
+    assert!(matches!(kept.look_up(NOW.now, &keyed), Found::Running(_)), "joined while it runs");
+    let other = LookUp { request: print(2), ..keyed };
+    assert!(matches!(kept.look_up(NOW.now, &other), Found::Reused), "another body, while it runs");
+    drop(leading);
+    assert!(matches!(kept.look_up(NOW.now, &keyed), Found::Nothing(_)), "it failed: the next one runs");
+    kept.remember(NOW, &ann, print(9), print(1), &answer("done"));
+    assert!(is_answer(&kept.look_up(NOW.now, &keyed), "done", Again::Hit));
+    assert!(matches!(kept.look_up(NOW.now, &other), Found::Reused), "another body, afterwards");
+    let bob: Arc<str> = "bob".into();
+    assert!(matches!(kept.look_up(NOW.now, &LookUp { caller: &bob, ..other }), Found::Nothing(_)));
+}
+
+#[test]
+fn one_of_many_identical_requests_runs_and_the_others_get_its_answer() {
+    let (kept, _) = kept();
+    let ann: Arc<str> = "ann".into();
+    let on = LookUp { cache: true, ..look(&ann, 1) };
+    let Found::Nothing(leading) = kept.look_up(NOW.now, &on) else { panic!("the first one runs") };
+    let [lead] = &leading[..] else { panic!("it leads under one name") };
+    let Found::Running(mut joined) = kept.look_up(NOW.now, &on) else { panic!("the second one joins") };
+    assert!(matches!(*joined.borrow_and_update(), Lead::Running));
+    lead.publish(&answer("made"));
+    drop(leading);
+    assert!(matches!(&*joined.borrow(), Lead::Answered(recorded) if &recorded.bytes[..] == b"made"));
+    let Found::Nothing(_) = kept.look_up(NOW.now, &on) else { panic!("its place is free") };
+}
+
+#[test]
+fn a_request_without_a_cache_joins_only_a_turn_whose_client_has_left() {
+    let (kept, _) = kept();
+    let ann: Arc<str> = "ann".into();
+    let Found::Nothing(leading) = kept.look_up(NOW.now, &look(&ann, 1)) else { panic!("it runs") };
+    assert!(leading.is_empty() && matches!(kept.look_up(NOW.now, &look(&ann, 1)), Found::Nothing(_)));
+    let alone = kept.lead_on(&ann, print(1)).unwrap();
+    assert!(kept.lead_on(&ann, print(1)).is_none(), "one leads");
+    let Found::Running(joined) = kept.look_up(NOW.now, &look(&ann, 1)) else { panic!("joined") };
+    drop(alone);
+    assert!(matches!(&*joined.borrow(), Lead::Ended), "cancelled: whoever joined runs");
+}
+
+#[test]
+fn what_was_kept_is_taken_up_by_the_next_run_for_the_rest_of_its_time() {
+    let (first, written) = kept();
+    let ann: Arc<str> = "ann".into();
+    first.hold(NOW, &ann, print(1), &answer("held"));
+    first.remember(NOW, &ann, print(9), print(1), &answer("done"));
+    let answers = written.0.lock().clone();
+    let (second, _) = kept();
+    let half = At { now: Moment(0), wall_ms: NOW.wall_ms + 300_000 };
+    second.take_up(half, answers);
+    assert!(is_answer(&second.look_up(half.now, &look(&ann, 1)), "held", Again::Held));
+    let keyed = LookUp { idempotency: Some(print(9)), ..look(&ann, 2) };
+    assert!(matches!(second.look_up(half.now, &keyed), Found::Reused), "the key still knows its request");
+    let later = half.now.after(Duration::from_millis(300_001));
+    assert!(matches!(second.look_up(later, &look(&ann, 1)), Found::Nothing(_)));
+}
