@@ -12,6 +12,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../migrations/0001_store.sql"),
     include_str!("../../../migrations/0002_faults.sql"),
     include_str!("../../../migrations/0003_switches.sql"),
+    include_str!("../../../migrations/0004_money.sql"),
 ];
 
 /// Marks a SQLite file as ours: the letters "TKP1".
