@@ -47,6 +47,13 @@ pub(crate) fn take(path: &Path) -> Result<File, OpenError> {
     }
 }
 
+/// Reads the beginning of a file that is to be a database.
+pub(crate) fn is_sqlite(path: &Path) -> std::io::Result<bool> {
+    let mut head = Vec::with_capacity(MAGIC.len());
+    File::open(path)?.take(MAGIC.len() as u64).read_to_end(&mut head)?;
+    Ok(head == MAGIC)
+}
+
 fn private(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(MODE).open(path)
 }
@@ -60,6 +67,11 @@ fn narrow(file: &File) -> std::io::Result<()> {
 pub(crate) fn create_private(path: &Path) -> std::io::Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path)?;
     narrow(&file)
+}
+
+/// Bytes of a file; 0 if it is not there.
+pub(crate) fn size(path: &Path) -> u64 {
+    path.metadata().map_or(0, |metadata| metadata.len())
 }
 
 /// Brings the names of this file's folder to the disk.

@@ -32,6 +32,8 @@ mod memory_usage;
 mod migrate;
 mod prune;
 mod record;
+mod rekey;
+mod restore;
 mod seal;
 mod side_queue;
 mod sqlite;
@@ -47,7 +49,7 @@ mod writer;
 mod writer_tests;
 
 pub use account::{AccountRecord, NewAccount, OpenedSecret, SecretInput, SecretKind, SecretRef};
-pub use backup::{BackupError, Progress};
+pub use backup::{BackupError, Progress, copy as backup};
 pub use clock::SystemClock;
 pub use contract::Store;
 pub use error::{OpenError, RecordError};
@@ -58,6 +60,8 @@ pub use record::{
     AuditEntry, CooldownRecord, CooldownScope, LedgerClose, LedgerEntry, Recent, Spend, StandingRecord, StandingStatus,
     Switch, UsageBy, UsageRow,
 };
+pub use rekey::{RekeyError, Rekeyed, rekey};
+pub use restore::{RestoreError, Restored, restore};
 pub use seal::{MasterKey, MasterKeyError};
 pub use sqlite::{Role, SqliteStore, StoreOptions};
 pub use turnkeep_engine::ports::{AnswerStore, FaultLog, FaultRecord, KeptAnswer, Ledger, StoreError};

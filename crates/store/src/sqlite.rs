@@ -4,7 +4,7 @@ use crate::account::{self, AccountRecord, NewAccount, OpenedSecret, SecretInput}
 use crate::backup::{self, Progress};
 use crate::checkpoint::Checkpointer;
 use crate::contract::{Store, own_name, removal, switched};
-use crate::error::{OpenError, RecordError, plain};
+use crate::error::{OpenError, RecordError};
 use crate::key::{self, KeyRecord, KeySnapshot, NewKey, Pepper};
 use crate::migrate::{self, Own, store};
 use crate::prune::{self, Keep, Pruned};
@@ -33,6 +33,10 @@ const BUSY: Duration = Duration::from_secs(5);
 /// The same for a gateway's. A turn's entry may have to wait behind one such wait before its own, and must be answered
 /// within a second.
 const GATEWAY_BUSY: Duration = Duration::from_millis(400);
+
+/// A gateway's start reads a database of up to so many bytes through, about a second's work, and refuses a damaged one.
+/// In a larger one damage is found when its pages are used.
+const CHECKED: u64 = 256 << 20;
 
 /// Who opens the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +79,7 @@ impl SqliteStore {
     /// Opens the database, or makes it, with its files readable by their owner alone; brings its schema up to date.
     /// Blocks on the disk: call it before serving, or where blocking is allowed. Needs no runtime.
     pub fn open(path: &Path, options: StoreOptions) -> Result<Self, OpenError> {
-        let fail = |error: rusqlite::Error| store(path, plain(&error));
+        let fail = |error: rusqlite::Error| OpenError::sqlite(path, &error);
         let thread = |error: std::io::Error| store(path, StoreError(format!("no thread: {error}")));
         file::prepare(path)?;
         let lock = match options.role {
@@ -83,6 +87,12 @@ impl SqliteStore {
             Role::Tool => None,
         };
         let mut conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
+        if options.role == Role::Gateway && file::size(path) <= CHECKED {
+            let why = backup::damage(&conn).map_err(fail)?;
+            if let Some(why) = why {
+                return Err(OpenError::Damaged { path: path.to_owned(), why });
+            }
+        }
         migrate::migrate(&mut conn, path)?;
         // Only now: before the check the file may be another program's.
         conn.pragma_update(None, "journal_mode", "WAL").map_err(fail)?;
@@ -169,7 +179,7 @@ pub(crate) fn shut_down() -> StoreError {
     StoreError("the store is shut down".into())
 }
 
-fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+pub(crate) fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let conn = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     conn.busy_timeout(BUSY)?;
     conn.pragma_update(None, "synchronous", "NORMAL")?;
