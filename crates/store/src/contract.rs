@@ -1,26 +1,37 @@
 //! The contract that every store keeps. Its test suite is `tests/contract.rs` and runs on each of them.
 
 use crate::account::{AccountRecord, NewAccount, OpenedSecret, SecretInput};
+use crate::backup::Progress;
 use crate::error::RecordError;
 use crate::key::{KeyRecord, KeySnapshot, NewKey};
 use crate::prune::{Keep, Pruned};
-use crate::record::{AuditEntry, LedgerEntry, StandingRecord, Switch, UsageBy, UsageRow};
+use crate::record::{AuditEntry, LedgerEntry, Recent, Spend, StandingRecord, Switch, UsageBy, UsageRow};
 use futures_util::future::BoxFuture;
+use std::path::PathBuf;
 use std::time::Duration;
 use turnkeep_base::{AccountId, Secret, TurnId};
-use turnkeep_engine::ports::{AnswerStore, FaultLog, FaultRecord, Ledger, StoreError};
+use turnkeep_engine::ports::{AnswerStore, FaultLog, FaultRecord, KeptAnswer, Ledger, StoreError};
 
 /// A store. Every write answers when it is committed (and so survives the death of this process), except
 /// [`Ledger::close`], which answers when it is queued; [`Store::flush`] waits for those. Writes are applied in the
 /// order in which they were queued. Dropping a future gives the answer up, and may or may not undo the write, except
 /// for [`Ledger::open`]: an entry nobody waited for is taken back, for its attempt was not dispatched.
 ///
+/// [`Ledger::close`] of an attempt whose entry could not be opened writes the entry whole, as it was to be opened: the
+/// store remembers a bounded number of those. An end without an entry that is not remembered is lost and counted
+/// ([`Store::ledger_lost`]); one that used nothing because nothing was sent is not missed.
+///
+/// [`Ledger::again`] and [`AnswerStore`] never wait: what they hand over is written with a next transaction, tried again
+/// if it could not be, and lost and counted where there is no room. Kept answers hold content: they reach a file sealed
+/// under the master key, and without one not at all.
+///
 /// [`FaultLog::note`] never waits and promises least: a proof is written with the next transaction, one that could not
 /// be is tried again, and what finds no room is lost and counted. Its texts are cut to their bounds. Proofs are kept
 /// until they are too old ([`Store::prune`]) or too many: then the oldest give way.
 pub trait Store: Ledger + FaultLog + AnswerStore {
-    /// Waits until every write that was queued before is committed, noted faults too. An error means the writes with
-    /// an answer or an end of their own; a fault that could not be written is not one.
+    /// Waits until every write that was queued before is committed, what nobody waits for too. An error means the writes
+    /// with an answer or an end of their own; a fault, an entry of a turn answered again, or a kept answer that could
+    /// not be written is not one.
     fn flush(&self) -> BoxFuture<'_, Result<(), StoreError>>;
     /// Whether the store can write now, found out by writing. The caller bounds the wait.
     fn health(&self) -> BoxFuture<'_, Result<(), StoreError>>;
@@ -33,9 +44,30 @@ pub trait Store: Ledger + FaultLog + AnswerStore {
     fn ledger_open_count(&self) -> BoxFuture<'_, Result<u64, StoreError>>;
     /// The newest entries, newest first, at most `limit`.
     fn ledger_entries(&self, limit: usize) -> BoxFuture<'_, Result<Vec<LedgerEntry>, StoreError>>;
-    /// Sums over the closed attempts that were opened at `since_ms` or later, in the order of the groups' names.
-    /// An attempt more than a day younger than its turn may be missed at the edge.
-    fn usage(&self, since_ms: u64, by: UsageBy) -> BoxFuture<'_, Result<Vec<UsageRow>, StoreError>>;
+    /// Sums over the closed entries that were opened at `since_ms` or later, in groups by all of `by`, in the order of
+    /// their names; by nothing, one sum. An attempt more than a day younger than its turn may be missed at the edge.
+    fn usage(&self, since_ms: u64, by: Vec<UsageBy>) -> BoxFuture<'_, Result<Vec<UsageRow>, StoreError>>;
+    /// What each caller's attempts of that day and later have used, as far as they are closed; by day and caller. It
+    /// agrees with the ledger at any instant, and outlives its entries.
+    fn spent(&self, since_day: u32) -> BoxFuture<'_, Result<Vec<Spend>, StoreError>>;
+    /// What each caller has asked for since then, by caller: for limits per minute after a restart.
+    fn recent(&self, since_ms: u64) -> BoxFuture<'_, Result<Vec<Recent>, StoreError>>;
+    /// Ledger entries that are missing or have lost their end, since start: what found no room, and ends without an
+    /// entry. An entry without its end is closed with its estimate at the next start.
+    fn ledger_lost(&self) -> u64;
+
+    /// The kept answers whose time is not over, the soonest to end first. Those past it and those that do not open, as
+    /// without the master key they were sealed under, are deleted.
+    fn kept_answers(&self) -> BoxFuture<'_, Result<Vec<KeptAnswer>, StoreError>>;
+    /// Changes to kept answers that were never written, since start; those that a store without a master key leaves
+    /// undone are not counted.
+    fn answers_lost(&self) -> u64;
+    /// A key for fingerprints, the same for the life of the database and unlike any other's: what is kept under one is
+    /// found again after a restart.
+    fn fingerprint_key(&self) -> [u8; 32];
+    /// Writes a consistent copy of the database to a file that is not there yet, readable by its owner alone, while
+    /// everything goes on; answers its bytes. It is there whole or not at all. `progress` is told now and then.
+    fn backup(&self, to: PathBuf, progress: Progress) -> BoxFuture<'_, Result<u64, StoreError>>;
 
     /// The turn's attempts, in their order.
     fn attempts_of_turn(&self, turn: TurnId) -> BoxFuture<'_, Result<Vec<LedgerEntry>, StoreError>>;

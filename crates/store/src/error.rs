@@ -1,7 +1,7 @@
 //! What can go wrong, in words for the operator: one enum for opening a database, one for the records in it. The plain
 //! [`StoreError`] of the engine's ports stands for "the store cannot do it now".
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use turnkeep_engine::ports::StoreError;
 
 /// Why a database was not opened. Nothing was changed, unless a migration had succeeded before.
@@ -28,6 +28,16 @@ pub enum OpenError {
     /// Another gateway has it.
     #[error("{0} is in use by another running gateway")]
     InUse(PathBuf),
+    /// A SQLite database whose pages do not fit together.
+    #[error(
+        "{path} is damaged ({why}); it was left as it is. Put a backup in its place with `turnkeep restore FILE`: that keeps the damaged file beside it"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// SQLite's words.
+        why: String,
+    },
     /// The key is not the one that the secrets were sealed with.
     #[error("the master key is not the one that {0} was made with")]
     WrongMasterKey(PathBuf),
@@ -97,15 +107,35 @@ impl From<rusqlite::Error> for RecordError {
     }
 }
 
-/// SQLite's error in plain words. The common causes first, SQLite's own text for the rest.
+impl OpenError {
+    /// SQLite refused to open the database, or to read what every opening needs.
+    pub(crate) fn sqlite(path: &Path, error: &rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode as Code;
+        match error.sqlite_error_code() {
+            Some(Code::DatabaseCorrupt | Code::NotADatabase) => {
+                OpenError::Damaged { path: path.to_owned(), why: error.to_string() }
+            }
+            Some(_) | None => OpenError::Store { path: path.to_owned(), error: plain(error) },
+        }
+    }
+}
+
+/// SQLite's error in plain words, with what to do where that is known. The common causes first, SQLite's own text for
+/// the rest. Which file it was is not among them: clients may be shown these words.
 pub(crate) fn plain(error: &rusqlite::Error) -> StoreError {
     use rusqlite::ErrorCode as Code;
     let words = match error.sqlite_error_code() {
-        Some(Code::DiskFull) => "the disk is full",
-        Some(Code::ReadOnly) => "the database is read-only",
-        Some(Code::SystemIoFailure) => "the disk failed to read or write",
-        Some(Code::DatabaseBusy | Code::DatabaseLocked) => "another process holds the database locked",
-        Some(Code::DatabaseCorrupt) => "the database file is damaged",
+        Some(Code::DiskFull) => "the disk is full; make room, and the store writes again by itself",
+        Some(Code::ReadOnly) => {
+            "the database is read-only; make its file, folder and file system writable, and the store writes again by itself"
+        }
+        Some(Code::SystemIoFailure) => "the disk failed to read or write; look into the system's log",
+        Some(Code::DatabaseBusy | Code::DatabaseLocked) => {
+            "another process holds the database locked; the store writes again by itself when that is done"
+        }
+        Some(Code::DatabaseCorrupt) => {
+            "the database file is damaged; stop the gateway and put a backup in its place with `turnkeep restore FILE`"
+        }
         Some(Code::NotADatabase) => "the file is not a SQLite database",
         Some(Code::CannotOpen) => "the file cannot be opened",
         Some(Code::PermissionDenied) => "permission denied",
@@ -113,4 +143,34 @@ pub(crate) fn plain(error: &rusqlite::Error) -> StoreError {
         Some(_) | None => return StoreError(error.to_string()),
     };
     StoreError(format!("{words} ({error})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::ffi;
+
+    fn failed(code: i32) -> rusqlite::Error {
+        rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)
+    }
+
+    #[test]
+    fn each_common_trouble_is_told_with_what_to_do() {
+        for (code, what, to_do) in [
+            (ffi::SQLITE_FULL, "disk is full", "make room"),
+            (ffi::SQLITE_READONLY, "read-only", "writable"),
+            (ffi::SQLITE_IOERR, "disk failed", "system's log"),
+            (ffi::SQLITE_BUSY, "locked", "by itself"),
+            (ffi::SQLITE_CORRUPT, "damaged", "turnkeep restore"),
+        ] {
+            let told = plain(&failed(code)).to_string();
+            assert!(told.contains(what) && told.contains(to_do), "{told}");
+        }
+    }
+
+    #[test]
+    fn damage_found_at_the_start_names_the_file_and_how_to_restore() {
+        let told = OpenError::sqlite(Path::new("/data/t.db"), &failed(ffi::SQLITE_CORRUPT)).to_string();
+        assert!(told.contains("/data/t.db") && told.contains("turnkeep restore"), "{told}");
+    }
 }

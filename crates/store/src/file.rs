@@ -47,6 +47,13 @@ pub(crate) fn take(path: &Path) -> Result<File, OpenError> {
     }
 }
 
+/// Reads the beginning of a file that is to be a database.
+pub(crate) fn is_sqlite(path: &Path) -> std::io::Result<bool> {
+    let mut head = Vec::with_capacity(MAGIC.len());
+    File::open(path)?.take(MAGIC.len() as u64).read_to_end(&mut head)?;
+    Ok(head == MAGIC)
+}
+
 fn private(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(MODE).open(path)
 }
@@ -56,7 +63,32 @@ fn narrow(file: &File) -> std::io::Result<()> {
     if mode & !MODE == 0 { Ok(()) } else { file.set_permissions(Permissions::from_mode(MODE)) }
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+/// Makes a file, 0600 whatever the umask. An error if there is one.
+pub(crate) fn create_private(path: &Path) -> std::io::Result<()> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path)?;
+    narrow(&file)
+}
+
+/// Bytes of a file; 0 if it is not there.
+pub(crate) fn size(path: &Path) -> u64 {
+    path.metadata().map_or(0, |metadata| metadata.len())
+}
+
+/// Brings the names of this file's folder to the disk.
+pub(crate) fn sync_folder(path: &Path) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}
+
+/// Removes a database that is of no more use, with what SQLite laid beside it, as far as that can be done.
+pub(crate) fn remove(path: &Path) {
+    for path in [path.to_owned(), beside(path, "-wal"), beside(path, "-shm"), beside(path, "-journal")] {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// The file of the same name with this at its end.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()

@@ -27,6 +27,11 @@ impl Pepper {
     pub(crate) fn random() -> Result<Self, StoreError> {
         random_bytes().map(Pepper)
     }
+
+    /// A key of its own for other hashes, that tells nothing of the pepper.
+    pub(crate) fn fingerprint_key(&self) -> [u8; 32] {
+        blake3::derive_key("turnkeep store v1 fingerprints", &self.0)
+    }
 }
 
 impl fmt::Debug for Pepper {

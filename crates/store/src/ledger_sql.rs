@@ -1,24 +1,31 @@
 //! The ledger in SQL. One insert and one update an attempt; the rest is for reading.
 
-use crate::record::{LedgerClose, LedgerEntry, UsageBy, UsageRow};
+use crate::record::{LedgerClose, LedgerEntry};
 use rusqlite::{Connection, Row, params};
 use std::sync::Arc;
 use turnkeep_base::{AccountId, AttemptId, TurnId, Usage};
-use turnkeep_engine::ports::{AttemptClosed, AttemptOpened};
-
-/// A turn id's time is the turn's; its attempts are opened later, by far less than this.
-const TURN_LIFE_MS: u64 = 24 * 60 * 60 * 1000;
+use turnkeep_engine::ports::{AnsweredAgain, AttemptClosed, AttemptOpened, AttemptOutcome};
 
 const COLUMNS: &str = "attempt, caller, upstream, account, model, upstream_model, dialect, opened_ms, \
-                       estimated_input, outcome, exact, input, cache_read, cache_write, output, reasoning, closed_ms";
+                       estimated_input, outcome, exact, input, cache_read, cache_write, output, reasoning, closed_ms, \
+                       labels, estimated_cost, cost";
 
 /// The word for attempts that ended with their process or their client.
 pub(crate) const INTERRUPTED: &str = "interrupted";
 
+/// What became of the end of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closed {
+    /// It is written, now or before.
+    Written,
+    /// There is no entry that it could be written to, and it does not say enough to make one.
+    NoEntry,
+}
+
 pub(crate) fn open(conn: &Connection, entry: &AttemptOpened) -> rusqlite::Result<()> {
     conn.prepare_cached(
         "INSERT INTO ledger (attempt, caller, upstream, account, model, upstream_model, dialect, opened_ms, \
-         estimated_input) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+         estimated_input, labels, estimated_cost) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     )?
     .execute(params![
         key(entry.attempt),
@@ -30,27 +37,79 @@ pub(crate) fn open(conn: &Connection, entry: &AttemptOpened) -> rusqlite::Result
         entry.dialect.name(),
         signed(entry.opened_ms),
         signed(entry.estimated_input),
+        &*entry.labels,
+        entry.estimated_cost.map(signed),
     ])?;
     Ok(())
 }
 
-/// Changes nothing if the entry is closed, or not there.
-pub(crate) fn close(conn: &Connection, entry: &AttemptClosed) -> rusqlite::Result<()> {
+/// Changes nothing if the entry is closed. One that is not there is written whole where it is known how it was opened.
+pub(crate) fn close(
+    conn: &Connection,
+    entry: &AttemptClosed,
+    opened: Option<&AttemptOpened>,
+) -> rusqlite::Result<Closed> {
+    let changed = conn
+        .prepare_cached(
+            "UPDATE ledger SET outcome = ?2, exact = ?3, input = ?4, cache_read = ?5, cache_write = ?6, output = ?7, \
+             reasoning = ?8, closed_ms = ?9, cost = ?10 WHERE attempt = ?1 AND outcome IS NULL",
+        )?
+        .execute(params![
+            key(entry.attempt),
+            entry.outcome.name(),
+            entry.exact,
+            signed(entry.usage.input),
+            signed(entry.usage.cache_read),
+            signed(entry.usage.cache_write),
+            signed(entry.usage.output),
+            signed(entry.usage.reasoning),
+            signed(entry.closed_ms),
+            entry.cost.map(signed),
+        ])?;
+    if changed > 0 || was_never_sent(entry) {
+        return Ok(Closed::Written);
+    }
+    if conn.prepare_cached("SELECT 1 FROM ledger WHERE attempt = ?1")?.exists([key(entry.attempt)])? {
+        return Ok(Closed::Written);
+    }
+    let Some(opened) = opened else { return Ok(Closed::NoEntry) };
+    open(conn, opened)?;
+    close(conn, entry, None)
+}
+
+/// The end of an attempt that had no beginning: nothing was sent, and there is nothing to write down.
+pub(crate) fn was_never_sent(entry: &AttemptClosed) -> bool {
+    entry.outcome == AttemptOutcome::Interrupted && entry.exact && entry.usage == Usage::default()
+}
+
+/// The entry of a turn that no upstream was asked for. It has no account, and the number that no attempt has.
+pub(crate) fn again(conn: &Connection, entry: &AnsweredAgain) -> rusqlite::Result<()> {
     conn.prepare_cached(
-        "UPDATE ledger SET outcome = ?2, exact = ?3, input = ?4, cache_read = ?5, cache_write = ?6, output = ?7, \
-         reasoning = ?8, closed_ms = ?9 WHERE attempt = ?1 AND outcome IS NULL",
+        "INSERT OR IGNORE INTO ledger (attempt, caller, upstream, account, model, upstream_model, dialect, opened_ms, \
+         estimated_input, labels, estimated_cost, outcome, exact, input, cache_read, cache_write, output, reasoning, \
+         closed_ms, cost) VALUES (?1, ?2, '', '', ?3, '', ?4, ?5, 0, ?6, 0, ?7, 1, 0, 0, 0, 0, 0, ?5, 0)",
     )?
     .execute(params![
-        key(entry.attempt),
-        entry.outcome.name(),
-        entry.exact,
-        signed(entry.usage.input),
-        signed(entry.usage.cache_read),
-        signed(entry.usage.cache_write),
-        signed(entry.usage.output),
-        signed(entry.usage.reasoning),
-        signed(entry.closed_ms),
+        key(AttemptId { turn: entry.turn, number: 0 }),
+        &*entry.caller,
+        &*entry.model,
+        entry.dialect.name(),
+        signed(entry.at_ms),
+        &*entry.labels,
+        entry.how.name(),
     ])?;
+    Ok(())
+}
+
+/// Writes an entry at the end of the ledger, where new ones go, and takes it back.
+pub(crate) fn probe(conn: &Connection) -> rusqlite::Result<()> {
+    let last = [0xff_u8; 17];
+    conn.prepare_cached(
+        "INSERT INTO ledger (attempt, caller, upstream, account, model, upstream_model, dialect, opened_ms, \
+         estimated_input) VALUES (?1, '', '', '', '', '', '', 0, 0)",
+    )?
+    .execute([last])?;
+    conn.prepare_cached("DELETE FROM ledger WHERE attempt = ?1")?.execute([last])?;
     Ok(())
 }
 
@@ -59,11 +118,11 @@ pub(crate) fn withdraw(conn: &Connection, attempt: AttemptId) -> rusqlite::Resul
     Ok(())
 }
 
-/// Closes what earlier runs left open; their estimate is what they are taken to have cost.
+/// Closes what earlier runs left open; their estimate is what they are taken to have used, and to have cost.
 pub(crate) fn recover(conn: &Connection, now_ms: u64) -> rusqlite::Result<usize> {
     conn.execute(
         "UPDATE ledger SET outcome = ?1, exact = 0, input = estimated_input, cache_read = 0, cache_write = 0, \
-         output = 0, reasoning = 0, closed_ms = ?2 WHERE outcome IS NULL",
+         output = 0, reasoning = 0, closed_ms = ?2, cost = estimated_cost WHERE outcome IS NULL",
         params![INTERRUPTED, signed(now_ms)],
     )
 }
@@ -107,6 +166,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<LedgerEntry> {
             outcome,
             usage: usage_of(row)?,
             exact: row.get("exact")?,
+            cost: row.get::<_, Option<i64>>("cost")?.map(unsigned),
             closed_ms: count(row, "closed_ms")?,
         }),
     };
@@ -119,39 +179,13 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<LedgerEntry> {
         dialect: row.get("dialect")?,
         opened_ms: count(row, "opened_ms")?,
         estimated_input: count(row, "estimated_input")?,
+        labels: row.get("labels")?,
+        estimated_cost: row.get::<_, Option<i64>>("estimated_cost")?.map(unsigned),
         closed,
     })
 }
 
-pub(crate) fn usage(conn: &Connection, since_ms: u64, by: UsageBy) -> rusqlite::Result<Vec<UsageRow>> {
-    let group = match by {
-        UsageBy::Caller => "caller",
-        UsageBy::Model => "model",
-        UsageBy::UpstreamModel => "upstream_model",
-        UsageBy::Upstream => "upstream",
-        UsageBy::Account => "upstream || '/' || account",
-        UsageBy::Outcome => "outcome",
-    };
-    // The key begins with the turn's time, so the range of keys spares reading what is older.
-    let from = AttemptId { turn: TurnId::new(since_ms.saturating_sub(TURN_LIFE_MS), 0), number: 0 };
-    conn.prepare_cached(&format!(
-        "SELECT {group} AS name, count(*) AS attempts, sum(exact) AS exact_attempts, sum(input) AS input, \
-         sum(cache_read) AS cache_read, sum(cache_write) AS cache_write, sum(output) AS output, \
-         sum(reasoning) AS reasoning FROM ledger \
-         WHERE attempt >= ?1 AND opened_ms >= ?2 AND outcome IS NOT NULL GROUP BY 1 ORDER BY 1"
-    ))?
-    .query_map(params![key(from), signed(since_ms)], |row| {
-        Ok(UsageRow {
-            key: row.get("name")?,
-            attempts: count(row, "attempts")?,
-            exact_attempts: count(row, "exact_attempts")?,
-            usage: usage_of(row)?,
-        })
-    })?
-    .collect()
-}
-
-fn usage_of(row: &Row<'_>) -> rusqlite::Result<Usage> {
+pub(crate) fn usage_of(row: &Row<'_>) -> rusqlite::Result<Usage> {
     Ok(Usage {
         input: count(row, "input")?,
         cache_read: count(row, "cache_read")?,
@@ -173,11 +207,11 @@ pub(crate) fn attempt(key: [u8; 17]) -> AttemptId {
     AttemptId { turn: TurnId::from_bits(bits), number: key[16] }
 }
 
-fn text(row: &Row<'_>, column: &str) -> rusqlite::Result<Arc<str>> {
+pub(crate) fn text(row: &Row<'_>, column: &str) -> rusqlite::Result<Arc<str>> {
     Ok(row.get::<_, String>(column)?.into())
 }
 
-fn count(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
+pub(crate) fn count(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
     row.get(column).map(unsigned)
 }
 

@@ -1,5 +1,5 @@
-//! What must outlive a turn: the usage ledger, the proofs of faults, callers' keys, accounts and their standing. One contract ([`Store`]) and
-//! two stores that keep it: [`SqliteStore`], one file, and [`MemoryStore`], for demonstrations and tests.
+//! What must outlive a turn: the usage ledger and what callers have spent, answers that are kept, the proofs of faults,
+//! callers' keys, accounts and their standing. One contract ([`Store`]) and two stores that keep it: [`SqliteStore`], one file, and [`MemoryStore`], for demonstrations and tests.
 //!
 //! The store writes down and reads back. It decides nothing: what an entry, a cooldown or a key's limit means is the
 //! business of the rooms that hand them over. It knows no socket and no configuration file.
@@ -12,33 +12,44 @@
 
 mod account;
 mod account_sql;
+mod backup;
 mod checkpoint;
 mod clock;
 mod contract;
 mod error;
 mod fault;
-mod fault_queue;
 mod fault_sql;
 mod file;
+mod kept_queue;
+mod kept_sql;
 mod key;
 mod key_sql;
 mod ledger_sql;
 mod memory;
 mod memory_faults;
+mod memory_kept;
+mod memory_usage;
 mod migrate;
 mod prune;
 mod record;
+mod rekey;
+mod restore;
 mod seal;
+mod side_queue;
 mod sqlite;
 mod sqlite_ports;
 mod standing_sql;
 mod switch_sql;
+mod trouble;
+mod unopened;
 mod url;
+mod usage_sql;
 mod writer;
 #[cfg(test)]
 mod writer_tests;
 
 pub use account::{AccountRecord, NewAccount, OpenedSecret, SecretInput, SecretKind, SecretRef};
+pub use backup::{BackupError, Progress, copy as backup};
 pub use clock::SystemClock;
 pub use contract::Store;
 pub use error::{OpenError, RecordError};
@@ -46,10 +57,12 @@ pub use key::{Budget, KeyHash, KeyLimits, KeyRecord, KeySnapshot, NewKey, Pepper
 pub use memory::MemoryStore;
 pub use prune::{Keep, Pruned};
 pub use record::{
-    AuditEntry, CooldownRecord, CooldownScope, LedgerClose, LedgerEntry, StandingRecord, StandingStatus, Switch,
-    UsageBy, UsageRow,
+    AuditEntry, CooldownRecord, CooldownScope, LedgerClose, LedgerEntry, Recent, Spend, StandingRecord, StandingStatus,
+    Switch, UsageBy, UsageRow,
 };
+pub use rekey::{RekeyError, Rekeyed, rekey};
+pub use restore::{RestoreError, Restored, restore};
 pub use seal::{MasterKey, MasterKeyError};
 pub use sqlite::{Role, SqliteStore, StoreOptions};
-pub use turnkeep_engine::ports::{FaultLog, FaultRecord, Ledger, StoreError};
+pub use turnkeep_engine::ports::{AnswerStore, FaultLog, FaultRecord, KeptAnswer, Ledger, StoreError};
 pub use url::{BadStoreUrl, StoreUrl};

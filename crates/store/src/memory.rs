@@ -2,16 +2,24 @@
 //! short of surviving the process, and is bounded: the oldest closed ledger entries, faults and audit lines go.
 
 use crate::account::{self, AccountRecord, NewAccount, OpenedSecret, SecretInput, StoredSecret};
+use crate::backup::Progress;
 use crate::contract::{Store, own_name, removal, switched};
 use crate::error::RecordError;
 use crate::key::{self, KeyRecord, KeySnapshot, NewKey, Pepper, random_bytes};
+use crate::ledger_sql::was_never_sent;
 use crate::memory_faults::MemoryFaults;
+use crate::memory_kept::MemoryKept;
+use crate::memory_usage::{self, DAY_MS, tokens};
 use crate::prune::{Keep, Pruned};
-use crate::record::{AuditEntry, CooldownRecord, LedgerClose, LedgerEntry, StandingRecord, Switch, UsageBy, UsageRow};
+use crate::record::{
+    AuditEntry, CooldownRecord, LedgerClose, LedgerEntry, MOST, Recent, Spend, StandingRecord, Switch, UsageBy,
+    UsageRow,
+};
 use crate::seal::{MasterKey, SealKey};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use turnkeep_base::{AccountId, AttemptId, Secret, TurnId};
@@ -29,6 +37,7 @@ const AUDIT: usize = 10_000;
 pub struct MemoryStore {
     state: Mutex<State>,
     faults: MemoryFaults,
+    answers: MemoryKept,
     pepper: Pepper,
     seal: Option<SealKey>,
     clock: Arc<dyn WallClock>,
@@ -38,6 +47,9 @@ pub struct MemoryStore {
 struct State {
     shut: bool,
     ledger: BTreeMap<AttemptId, LedgerEntry>,
+    lost: u64,
+    /// Tokens and cost, by day and caller.
+    spend: BTreeMap<(u32, String), (u64, u64)>,
     keys: BTreeMap<String, KeyRecord>,
     accounts: BTreeMap<AccountId, (AccountRecord, StoredSecret)>,
     standing: BTreeMap<AccountId, StandingRecord>,
@@ -56,6 +68,7 @@ impl MemoryStore {
         Ok(MemoryStore {
             state: Mutex::default(),
             faults: MemoryFaults::default(),
+            answers: MemoryKept::default(),
             pepper: Pepper::random()?,
             seal,
             clock,
@@ -124,6 +137,8 @@ impl Ledger for MemoryStore {
                 dialect: entry.dialect.name().into(),
                 opened_ms: entry.opened_ms,
                 estimated_input: entry.estimated_input,
+                labels: entry.labels.to_string(),
+                estimated_cost: entry.estimated_cost,
                 closed: None,
             };
             state.ledger.insert(entry.attempt, kept);
@@ -133,24 +148,65 @@ impl Ledger for MemoryStore {
 
     fn close(&self, entry: AttemptClosed) -> BoxFuture<'_, Result<(), StoreError>> {
         self.with(move |state| {
-            if let Some(kept) = state.ledger.get_mut(&entry.attempt) {
-                kept.closed.get_or_insert_with(|| LedgerClose {
-                    outcome: entry.outcome.name().into(),
-                    usage: entry.usage,
-                    exact: entry.exact,
-                    closed_ms: entry.closed_ms,
-                });
+            match state.ledger.get_mut(&entry.attempt) {
+                Some(kept) if kept.closed.is_some() => {}
+                Some(kept) => {
+                    kept.closed = Some(LedgerClose {
+                        outcome: entry.outcome.name().into(),
+                        usage: entry.usage,
+                        exact: entry.exact,
+                        cost: entry.cost,
+                        closed_ms: entry.closed_ms,
+                    });
+                    let spent = state.spend.entry((day(kept.opened_ms), kept.caller.clone())).or_default();
+                    spent.0 = spent.0.saturating_add(tokens(&entry.usage));
+                    spent.1 = spent.1.saturating_add(entry.cost.unwrap_or(0));
+                }
+                None if was_never_sent(&entry) => {}
+                None => state.lost += 1,
             }
             Ok(())
         })
     }
 
-    fn again(&self, _: AnsweredAgain) {}
+    fn again(&self, entry: AnsweredAgain) {
+        let mut state = self.state.lock();
+        let attempt = AttemptId { turn: entry.turn, number: 0 };
+        if state.shut || state.make_room().is_err() {
+            state.lost += 1;
+            return;
+        }
+        let closed = LedgerClose {
+            outcome: entry.how.name().into(),
+            usage: turnkeep_base::Usage::default(),
+            exact: true,
+            cost: Some(0),
+            closed_ms: entry.at_ms,
+        };
+        state.ledger.entry(attempt).or_insert_with(|| LedgerEntry {
+            attempt,
+            caller: entry.caller.to_string(),
+            account: AccountId { upstream: "".into(), account: "".into() },
+            model: entry.model.to_string(),
+            upstream_model: String::new(),
+            dialect: entry.dialect.name().into(),
+            opened_ms: entry.at_ms,
+            estimated_input: 0,
+            labels: entry.labels.to_string(),
+            estimated_cost: Some(0),
+            closed: Some(closed),
+        });
+    }
 }
 
 impl AnswerStore for MemoryStore {
-    fn keep(&self, _: KeptAnswer) {}
-    fn forget(&self, _: KeptKey) {}
+    fn keep(&self, answer: KeptAnswer) {
+        self.answers.keep(answer);
+    }
+
+    fn forget(&self, key: KeptKey) {
+        self.answers.forget(&key);
+    }
 }
 
 impl FaultLog for MemoryStore {
@@ -188,16 +244,61 @@ impl Store for MemoryStore {
         self.with(move |state| Ok(state.ledger.values().rev().take(limit).cloned().collect()))
     }
 
-    fn usage(&self, since_ms: u64, by: UsageBy) -> BoxFuture<'_, Result<Vec<UsageRow>, StoreError>> {
+    fn usage(&self, since_ms: u64, by: Vec<UsageBy>) -> BoxFuture<'_, Result<Vec<UsageRow>, StoreError>> {
         self.with(move |state| {
-            let mut rows = BTreeMap::<String, UsageRow>::new();
-            for entry in state.ledger.values().filter(|entry| entry.opened_ms >= since_ms) {
-                if let Some(closed) = &entry.closed {
-                    add(&mut rows, group(entry, closed, by), closed);
-                }
-            }
-            Ok(rows.into_values().collect())
+            Ok(memory_usage::usage(state.ledger.values().filter(|entry| entry.opened_ms >= since_ms), &by))
         })
+    }
+
+    fn spent(&self, since_day: u32) -> BoxFuture<'_, Result<Vec<Spend>, StoreError>> {
+        self.with(move |state| {
+            let days = state.spend.range((since_day, String::new())..);
+            let spend = |((day, caller), (tokens, nano_usd)): (&(u32, String), &(u64, u64))| Spend {
+                caller: caller.clone(),
+                day: *day,
+                tokens: *tokens,
+                nano_usd: *nano_usd,
+            };
+            Ok(days.map(spend).collect())
+        })
+    }
+
+    fn recent(&self, since_ms: u64) -> BoxFuture<'_, Result<Vec<Recent>, StoreError>> {
+        self.with(move |state| {
+            let mut callers = BTreeMap::<String, (BTreeSet<TurnId>, u64)>::new();
+            for (attempt, entry) in state.ledger.iter().filter(|(_, entry)| entry.opened_ms >= since_ms) {
+                let (turns, sum) = callers.entry(entry.caller.clone()).or_default();
+                turns.insert(attempt.turn);
+                let guessed = entry.estimated_input.min(MOST);
+                *sum += entry.closed.as_ref().map_or(guessed, |closed| tokens(&closed.usage));
+            }
+            let recent = |(caller, (turns, tokens)): (String, (BTreeSet<TurnId>, u64))| Recent {
+                caller,
+                requests: turns.len() as u64,
+                tokens,
+            };
+            Ok(callers.into_iter().map(recent).collect())
+        })
+    }
+
+    fn ledger_lost(&self) -> u64 {
+        self.state.lock().lost
+    }
+
+    fn kept_answers(&self) -> BoxFuture<'_, Result<Vec<KeptAnswer>, StoreError>> {
+        self.with(move |_| Ok(self.answers.load(self.clock.unix_ms())))
+    }
+
+    fn answers_lost(&self) -> u64 {
+        self.answers.lost()
+    }
+
+    fn fingerprint_key(&self) -> [u8; 32] {
+        self.pepper.fingerprint_key()
+    }
+
+    fn backup(&self, _: PathBuf, _: Progress) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.with(move |_| Err(StoreError("a store in memory has no file to copy".into())))
     }
 
     fn attempts_of_turn(&self, turn: TurnId) -> BoxFuture<'_, Result<Vec<LedgerEntry>, StoreError>> {
@@ -225,7 +326,11 @@ impl Store for MemoryStore {
             let (from, had) = (keep.ledger_from(), state.ledger.len());
             state.ledger.retain(|attempt, entry| *attempt >= from || entry.closed.is_none());
             let ledger = (had - state.ledger.len()) as u64;
-            Ok(Pruned { faults: self.faults.prune(keep.faults_from()) as u64, ledger })
+            let (from_day, had) = (keep.spend_from(), state.spend.len());
+            state.spend.retain(|(day, _), _| u64::from(*day) >= from_day);
+            let spend = (had - state.spend.len()) as u64;
+            let answers = self.answers.prune(keep.now_ms);
+            Ok(Pruned { faults: self.faults.prune(keep.faults_from()) as u64, ledger, answers, spend })
         })
     }
 
@@ -392,31 +497,9 @@ impl Store for MemoryStore {
     }
 }
 
-fn group(entry: &LedgerEntry, closed: &LedgerClose, by: UsageBy) -> String {
-    match by {
-        UsageBy::Caller => entry.caller.clone(),
-        UsageBy::Model => entry.model.clone(),
-        UsageBy::UpstreamModel => entry.upstream_model.clone(),
-        UsageBy::Upstream => entry.account.upstream.to_string(),
-        UsageBy::Account => entry.account.to_string(),
-        UsageBy::Outcome => closed.outcome.clone(),
-    }
-}
-
-fn add(rows: &mut BTreeMap<String, UsageRow>, key: String, closed: &LedgerClose) {
-    let row = rows.entry(key.clone()).or_insert(UsageRow {
-        key,
-        attempts: 0,
-        exact_attempts: 0,
-        usage: turnkeep_base::Usage::default(),
-    });
-    row.attempts += 1;
-    row.exact_attempts += u64::from(closed.exact);
-    row.usage.input += closed.usage.input;
-    row.usage.cache_read += closed.usage.cache_read;
-    row.usage.cache_write += closed.usage.cache_write;
-    row.usage.output += closed.usage.output;
-    row.usage.reasoning += closed.usage.reasoning;
+/// The day of a time, in days since 1970.
+fn day(unix_ms: u64) -> u32 {
+    u32::try_from(unix_ms / DAY_MS).unwrap_or(u32::MAX)
 }
 
 /// In the order of scope and model; of two for the same, the later end.

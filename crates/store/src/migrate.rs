@@ -12,7 +12,13 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../migrations/0001_store.sql"),
     include_str!("../../../migrations/0002_faults.sql"),
     include_str!("../../../migrations/0003_switches.sql"),
+    include_str!("../../../migrations/0004_money.sql"),
 ];
+
+/// The newest schema of this version.
+pub(crate) fn known() -> i64 {
+    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
+}
 
 /// Marks a SQLite file as ours: the letters "TKP1".
 const APPLICATION_ID: i64 = 0x544b_5031;
@@ -20,9 +26,9 @@ const APPLICATION_ID: i64 = 0x544b_5031;
 /// Brings the schema up to date, or refuses the file. Each migration is one transaction with its number, so a death in
 /// between leaves the schema before it.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {
-    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    let known = known();
     loop {
-        let fail = |error: rusqlite::Error| store(path, plain(&error));
+        let fail = |error: rusqlite::Error| OpenError::sqlite(path, &error);
         // Reading the number under the write lock: two processes that open a new file migrate it once.
         let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
         let version: i64 = pragma(&tx, "user_version").map_err(fail)?;
@@ -44,6 +50,19 @@ pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenErro
     }
 }
 
+/// Refuses a database that is not ours, or of a later version; changes nothing.
+pub(crate) fn recognise(conn: &Connection, path: &Path) -> Result<(), OpenError> {
+    let fail = |error: rusqlite::Error| OpenError::sqlite(path, &error);
+    if pragma(conn, "application_id").map_err(fail)? != APPLICATION_ID {
+        return Err(OpenError::Foreign(path.to_owned()));
+    }
+    let (found, known) = (pragma(conn, "user_version").map_err(fail)?, known());
+    match found > known {
+        true => Err(OpenError::Newer { path: path.to_owned(), found, known }),
+        false => Ok(()),
+    }
+}
+
 /// What a database keeps about itself.
 pub(crate) struct Own {
     pub pepper: Pepper,
@@ -52,7 +71,7 @@ pub(crate) struct Own {
 
 /// Reads the database's own values, making them the first time, and checks the master key.
 pub(crate) fn own(conn: &mut Connection, path: &Path, master: Option<&MasterKey>) -> Result<Own, OpenError> {
-    let fail = |error: rusqlite::Error| store(path, plain(&error));
+    let fail = |error: rusqlite::Error| OpenError::sqlite(path, &error);
     let words = |error: StoreError| store(path, error);
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
     let pepper = own_bytes(&tx, "store.pepper").map_err(words)?;

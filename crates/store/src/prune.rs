@@ -3,7 +3,8 @@
 
 use crate::error::RecordError;
 use crate::sqlite::SqliteStore;
-use crate::{fault_sql, ledger_sql};
+use crate::usage_sql::DAY_MS;
+use crate::{fault_sql, kept_sql, ledger_sql, usage_sql};
 use rusqlite::Connection;
 use turnkeep_base::{AttemptId, TurnId};
 use turnkeep_engine::ports::StoreError;
@@ -11,17 +12,24 @@ use turnkeep_engine::ports::StoreError;
 /// Rows of one batch: a millisecond or so.
 pub(crate) const BATCH: usize = 256;
 
+/// Kept answers of one batch. One may be megabytes long.
+const ANSWERS: usize = 16;
+
+/// What callers have spent is kept at least this long: a month's budget is counted from it.
+const SPEND_MS: u64 = 32 * DAY_MS;
+
 /// The time part of a turn's id has 48 bits.
 const LAST_MS: u64 = (1 << 48) - 1;
 
 /// How long things are kept, in milliseconds, counted back from `now_ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep {
-    /// Turns and their content. This version writes none of them down, so nothing is deleted by it.
+    /// Content of turns: the answers that outlive their turn, each of which also has an end of its own.
     pub turns_ms: u64,
     /// Proofs of faults.
     pub evidence_ms: u64,
-    /// Ledger entries, by the time of their turn. Entries that are open stay whatever their age.
+    /// Ledger entries, by the time of their turn. Entries that are open stay whatever their age. What callers have spent
+    /// on a day is kept as long, and at least 32 days.
     pub ledger_ms: u64,
     /// Now, Unix milliseconds. A time that is wrong towards the future deletes more than was meant.
     pub now_ms: u64,
@@ -34,12 +42,26 @@ pub struct Pruned {
     pub faults: u64,
     /// Ledger entries.
     pub ledger: u64,
+    /// Kept answers.
+    pub answers: u64,
+    /// Days of a caller's spending.
+    pub spend: u64,
 }
 
 impl Keep {
     /// Proofs older than this go; Unix milliseconds.
     pub(crate) fn faults_from(&self) -> u64 {
         self.now_ms.saturating_sub(self.evidence_ms)
+    }
+
+    /// Answers written before this go; Unix milliseconds.
+    pub(crate) fn answers_from(&self) -> u64 {
+        self.now_ms.saturating_sub(self.turns_ms)
+    }
+
+    /// Spending of days before this one goes; days since 1970.
+    pub(crate) fn spend_from(&self) -> u64 {
+        self.now_ms.saturating_sub(self.ledger_ms.max(SPEND_MS)) / DAY_MS
     }
 
     /// Entries before this one go.
@@ -51,21 +73,26 @@ impl Keep {
 
 pub(crate) async fn sqlite(store: &SqliteStore, keep: Keep) -> Result<Pruned, StoreError> {
     let (faults_from, ledger_from) = (keep.faults_from(), keep.ledger_from());
-    let faults = batches(store, move |conn| fault_sql::prune(conn, faults_from, BATCH)).await?;
-    let ledger = batches(store, move |conn| ledger_sql::prune(conn, ledger_from, BATCH)).await?;
-    Ok(Pruned { faults, ledger })
+    let (answers_from, spend_from, now_ms) = (keep.answers_from(), keep.spend_from(), keep.now_ms);
+    let faults = batches(store, BATCH, move |conn| fault_sql::prune(conn, faults_from, BATCH)).await?;
+    let ledger = batches(store, BATCH, move |conn| ledger_sql::prune(conn, ledger_from, BATCH)).await?;
+    let spend = batches(store, BATCH, move |conn| usage_sql::prune_spend(conn, spend_from, BATCH)).await?;
+    let over = batches(store, ANSWERS, move |conn| kept_sql::prune(conn, now_ms, answers_from, ANSWERS)).await?;
+    let too_many = batches(store, ANSWERS, move |conn| kept_sql::shrink(conn, ANSWERS)).await?;
+    Ok(Pruned { faults, ledger, answers: over + too_many, spend })
 }
 
 /// Deletes one batch after the other until one is not full.
 async fn batches(
     store: &SqliteStore,
+    full: usize,
     delete: impl Fn(&Connection) -> rusqlite::Result<usize> + Send + Copy + 'static,
 ) -> Result<u64, RecordError> {
     let mut all = 0;
     loop {
         let deleted = store.write(move |conn| Ok(delete(conn)?)).await?;
         all += deleted as u64;
-        if deleted < BATCH {
+        if deleted < full {
             return Ok(all);
         }
     }

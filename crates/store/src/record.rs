@@ -1,9 +1,10 @@
 //! Plain records as they are read back: the ledger, the standing of accounts, the audit log.
 
 use std::fmt;
-use turnkeep_base::{AccountId, AttemptId, Usage};
+use turnkeep_base::{AccountId, AttemptId, NanoUsd, Usage};
 
-/// One attempt in the ledger.
+/// One attempt in the ledger, or a turn that was answered without one: then the attempt's number is 0, the account and
+/// the upstream's model are empty, and the outcome is how it was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerEntry {
     /// The attempt.
@@ -22,6 +23,10 @@ pub struct LedgerEntry {
     pub opened_ms: u64,
     /// Input tokens guessed from the request.
     pub estimated_input: u64,
+    /// The key's labels, as a JSON object of strings.
+    pub labels: String,
+    /// What the estimated input costs; `None` for a model without a price.
+    pub estimated_cost: Option<NanoUsd>,
     /// Its end; `None` while it runs.
     pub closed: Option<LedgerClose>,
 }
@@ -29,44 +34,85 @@ pub struct LedgerEntry {
 /// The end of an attempt in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerClose {
-    /// `completed`, `interrupted` or the fault's name.
+    /// `completed`, `interrupted` or the fault's name; `hit`, `held` or `joined` where no upstream was asked.
     pub outcome: String,
     /// The tokens.
     pub usage: Usage,
     /// The provider reported them; otherwise they are an estimate.
     pub exact: bool,
+    /// What they cost; `None` for a model without a price.
+    pub cost: Option<NanoUsd>,
     /// Unix milliseconds.
     pub closed_ms: u64,
 }
 
 /// What usage is added up by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UsageBy {
     /// The caller's key.
     Caller,
     /// The model the client named.
     Model,
-    /// The model the upstream was asked for.
+    /// The model the upstream was asked for; empty where none was.
     UpstreamModel,
-    /// The upstream.
+    /// The upstream; empty where none was asked.
     Upstream,
-    /// `upstream/account`.
+    /// `upstream/account`; empty where none was asked.
     Account,
     /// The outcome.
     Outcome,
+    /// The key's label of this name; empty where it has none.
+    Label(String),
 }
 
-/// Usage of one group of attempts, closed ones only.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Usage of one group of closed entries. Turns that were answered again are no attempts and used nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageRow {
-    /// What they have in common.
-    pub key: String,
-    /// How many.
+    /// What they have in common, one for each thing that was asked for, in that order.
+    pub keys: Vec<String>,
+    /// How many attempts.
     pub attempts: u64,
     /// Of these, those whose tokens the provider reported.
     pub exact_attempts: u64,
-    /// Their tokens.
+    /// Of these, those of a model without a price: what they cost is in no sum.
+    pub unpriced_attempts: u64,
+    /// Turns answered from the response cache.
+    pub hits: u64,
+    /// Turns answered with an answer that had not arrived.
+    pub held: u64,
+    /// Turns answered with the answer of another turn.
+    pub joined: u64,
+    /// The attempts' tokens. One attempt adds at most 2^48 of a kind.
     pub usage: Usage,
+    /// What the attempts cost. One adds at most 2^48.
+    pub cost: NanoUsd,
+}
+
+/// What one attempt adds to a sum at most, so that a number made up by a provider spoils none.
+pub(crate) const MOST: u64 = 1 << 48;
+
+/// What a caller's attempts of one day used, however they ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spend {
+    /// The caller's key, by name.
+    pub caller: String,
+    /// The day on which they were opened, in days since 1970, UTC.
+    pub day: u32,
+    /// Input, cached input and output.
+    pub tokens: u64,
+    /// What they cost; models without a price add nothing.
+    pub nano_usd: NanoUsd,
+}
+
+/// What a caller has asked for lately.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recent {
+    /// The caller's key, by name.
+    pub caller: String,
+    /// Its turns, those answered again too.
+    pub requests: u64,
+    /// Input, cached input and output of their attempts; the estimate of those that run.
+    pub tokens: u64,
 }
 
 macro_rules! words {

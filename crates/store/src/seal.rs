@@ -91,25 +91,12 @@ impl SealKey {
     }
 
     pub fn seal(&self, owner: &str, plain: &Secret) -> Result<Vec<u8>, StoreError> {
-        let nonce: [u8; NONCE] = random_bytes()?;
-        let payload = Payload { msg: plain.expose().as_bytes(), aad: owner.as_bytes() };
-        let sealed = self
-            .cipher()
-            .encrypt(&XNonce::from(nonce), payload)
-            .map_err(|_| StoreError("the secret is too long to seal".into()))?;
-        Ok([&[VERSION], nonce.as_slice(), &sealed].concat())
+        self.seal_bytes(owner, plain.expose().as_bytes())
     }
 
     /// `None` if it was not sealed by this key for this owner.
     pub fn open(&self, owner: &str, sealed: &[u8]) -> Option<Secret> {
-        let (version, rest) = sealed.split_first()?;
-        if *version != VERSION || rest.len() < NONCE + TAG {
-            return None;
-        }
-        let (nonce, body) = rest.split_at(NONCE);
-        let nonce: [u8; NONCE] = nonce.try_into().ok()?;
-        let payload = Payload { msg: body, aad: owner.as_bytes() };
-        let plain = self.cipher().decrypt(&XNonce::from(nonce), payload).ok()?;
+        let plain = self.open_bytes(owner, sealed)?;
         match String::from_utf8(plain) {
             Ok(text) => Some(Secret::new(text)),
             Err(error) => {
@@ -117,6 +104,28 @@ impl SealKey {
                 None
             }
         }
+    }
+
+    pub fn seal_bytes(&self, owner: &str, plain: &[u8]) -> Result<Vec<u8>, StoreError> {
+        let nonce: [u8; NONCE] = random_bytes()?;
+        let payload = Payload { msg: plain, aad: owner.as_bytes() };
+        let sealed = self
+            .cipher()
+            .encrypt(&XNonce::from(nonce), payload)
+            .map_err(|_| StoreError("it is too long to seal".into()))?;
+        Ok([&[VERSION], nonce.as_slice(), &sealed].concat())
+    }
+
+    /// `None` if it was not sealed by this key for this owner.
+    pub fn open_bytes(&self, owner: &str, sealed: &[u8]) -> Option<Vec<u8>> {
+        let (version, rest) = sealed.split_first()?;
+        if *version != VERSION || rest.len() < NONCE + TAG {
+            return None;
+        }
+        let (nonce, body) = rest.split_at(NONCE);
+        let nonce: [u8; NONCE] = nonce.try_into().ok()?;
+        let payload = Payload { msg: body, aad: owner.as_bytes() };
+        self.cipher().decrypt(&XNonce::from(nonce), payload).ok()
     }
 
     fn cipher(&self) -> XChaCha20Poly1305 {

@@ -1,32 +1,42 @@
 //! The embedded store: one SQLite file, one thread that writes, one connection that reads.
 
 use crate::account::{self, AccountRecord, NewAccount, OpenedSecret, SecretInput};
+use crate::backup::{self, Progress};
 use crate::checkpoint::Checkpointer;
 use crate::contract::{Store, own_name, removal, switched};
-use crate::error::{OpenError, RecordError, plain};
-use crate::fault_queue::FaultQueue;
+use crate::error::{OpenError, RecordError};
 use crate::key::{self, KeyRecord, KeySnapshot, NewKey, Pepper};
 use crate::migrate::{self, Own, store};
 use crate::prune::{self, Keep, Pruned};
-use crate::record::{AuditEntry, LedgerEntry, StandingRecord, Switch, UsageBy, UsageRow};
+use crate::record::{AuditEntry, LedgerEntry, Recent, Spend, StandingRecord, Switch, UsageBy, UsageRow};
 use crate::seal::{MasterKey, SealKey};
-use crate::writer::{Command, QUEUE, Task, Writer};
-use crate::{account_sql, fault_sql, file, key_sql, ledger_sql, standing_sql, switch_sql};
+use crate::trouble::Trouble;
+use crate::unopened::Unopened;
+use crate::writer::{Beside, Command, QUEUE, Task, Writer};
+use crate::{account_sql, fault_sql, file, kept_sql, key_sql, ledger_sql, standing_sql, switch_sql, usage_sql};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags};
 use std::collections::VecDeque;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use turnkeep_base::{AccountId, Secret, TurnId};
-use turnkeep_engine::ports::{FaultRecord, StoreError, WallClock};
+use turnkeep_engine::ports::{FaultRecord, KeptAnswer, StoreError, WallClock};
 
-/// How long a write waits for another process, such as the command line, that holds the database.
+/// How long the command line's writes wait for another process that holds the database.
 const BUSY: Duration = Duration::from_secs(5);
+
+/// The same for a gateway's. A turn's entry may have to wait behind one such wait before its own, and must be answered
+/// within a second.
+const GATEWAY_BUSY: Duration = Duration::from_millis(400);
+
+/// A gateway's start reads a database of up to so many bytes through, about a second's work, and refuses a damaged one.
+/// In a larger one damage is found when its pages are used.
+const CHECKED: u64 = 256 << 20;
 
 /// Who opens the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,13 +62,16 @@ pub struct StoreOptions {
 /// lives long enough.
 pub struct SqliteStore {
     pub(crate) queue: mpsc::Sender<Command>,
-    pub(crate) faults: Arc<FaultQueue>,
+    pub(crate) beside: Arc<Beside>,
+    pub(crate) unopened: Unopened,
+    /// There is a master key, so that answers may be kept.
+    pub(crate) sealed: bool,
+    path: PathBuf,
     reader: Arc<Mutex<Option<Connection>>>,
     pepper: Pepper,
     seal: Option<SealKey>,
     clock: Arc<dyn WallClock>,
     recovered: usize,
-    lost_closes: Arc<AtomicU64>,
     lock: Mutex<Option<File>>,
 }
 
@@ -66,7 +79,7 @@ impl SqliteStore {
     /// Opens the database, or makes it, with its files readable by their owner alone; brings its schema up to date.
     /// Blocks on the disk: call it before serving, or where blocking is allowed. Needs no runtime.
     pub fn open(path: &Path, options: StoreOptions) -> Result<Self, OpenError> {
-        let fail = |error: rusqlite::Error| store(path, plain(&error));
+        let fail = |error: rusqlite::Error| OpenError::sqlite(path, &error);
         let thread = |error: std::io::Error| store(path, StoreError(format!("no thread: {error}")));
         file::prepare(path)?;
         let lock = match options.role {
@@ -74,6 +87,12 @@ impl SqliteStore {
             Role::Tool => None,
         };
         let mut conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
+        if options.role == Role::Gateway && file::size(path) <= CHECKED {
+            let why = backup::damage(&conn).map_err(fail)?;
+            if let Some(why) = why {
+                return Err(OpenError::Damaged { path: path.to_owned(), why });
+            }
+        }
         migrate::migrate(&mut conn, path)?;
         // Only now: before the check the file may be another program's.
         conn.pragma_update(None, "journal_mode", "WAL").map_err(fail)?;
@@ -84,38 +103,45 @@ impl SqliteStore {
             Role::Gateway => ledger_sql::recover(&conn, options.clock.unix_ms()).map_err(fail)?,
             Role::Tool => 0,
         };
+        // The start may wait for the command line; a turn may not.
+        if options.role == Role::Gateway {
+            conn.busy_timeout(GATEWAY_BUSY).map_err(fail)?;
+        }
         let reader = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fail)?;
         let second = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
         let checkpointer = Checkpointer::start(second).map_err(thread)?;
         let (queue, commands) = mpsc::channel(QUEUE);
-        let lost_closes = Arc::new(AtomicU64::new(0));
-        let faults = Arc::new(FaultQueue::default());
+        let beside = Arc::new(Beside::default());
         let writer = Writer {
             conn,
             queue: commands,
             checkpointer,
             tidy: options.role == Role::Gateway,
-            lost_closes: lost_closes.clone(),
-            faults: faults.clone(),
+            beside: beside.clone(),
             kept: VecDeque::new(),
+            seal: seal.clone(),
+            clock: options.clock.clone(),
+            trouble: Trouble::new(path.to_owned()),
         };
         std::thread::Builder::new().name("store-writer".into()).spawn(move || writer.run()).map_err(thread)?;
         Ok(SqliteStore {
             queue,
-            faults,
+            beside,
+            unopened: Unopened::default(),
+            sealed: seal.is_some(),
+            path: path.to_owned(),
             reader: Arc::new(Mutex::new(Some(reader))),
             pepper,
             seal,
             clock: options.clock,
             recovered,
-            lost_closes,
             lock: Mutex::new(lock),
         })
     }
 
-    /// Ends of attempts that could never be written, since start. They are closed as interrupted by the next one.
+    /// Ends of attempts that were never written, since start.
     pub fn lost_closes(&self) -> u64 {
-        self.lost_closes.load(Ordering::Relaxed)
+        self.beside.lost_closes.load(Ordering::Relaxed)
     }
 
     pub(crate) async fn send(&self, command: Command) -> Result<(), StoreError> {
@@ -153,7 +179,7 @@ pub(crate) fn shut_down() -> StoreError {
     StoreError("the store is shut down".into())
 }
 
-fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+pub(crate) fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let conn = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     conn.busy_timeout(BUSY)?;
     conn.pragma_update(None, "synchronous", "NORMAL")?;
@@ -165,13 +191,20 @@ fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
 
 impl Store for SqliteStore {
     fn flush(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        let flushed = self.write(|_| Ok(()));
-        Box::pin(async move { Ok(flushed.await?) })
+        Box::pin(async move {
+            let (reply, answer) = oneshot::channel();
+            self.send(Command::Flush(reply)).await?;
+            answer.await.unwrap_or_else(|_| Err(shut_down()))
+        })
     }
 
     fn health(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         let now = self.clock.unix_ms().to_be_bytes();
-        let written = self.write(move |conn| Ok(migrate::set_meta(conn, "store.health", &now)?));
+        let written = self.write(move |conn| {
+            migrate::set_meta(conn, "store.health", &now)?;
+            // Where the next turn's entry will go: the damage may be there alone.
+            Ok(ledger_sql::probe(conn)?)
+        });
         Box::pin(async move { Ok(written.await?) })
     }
 
@@ -206,9 +239,52 @@ impl Store for SqliteStore {
         Box::pin(async move { Ok(entries.await?) })
     }
 
-    fn usage(&self, since_ms: u64, by: UsageBy) -> BoxFuture<'_, Result<Vec<UsageRow>, StoreError>> {
-        let rows = self.read(move |conn| Ok(ledger_sql::usage(conn, since_ms, by)?));
+    fn usage(&self, since_ms: u64, by: Vec<UsageBy>) -> BoxFuture<'_, Result<Vec<UsageRow>, StoreError>> {
+        let rows = self.read(move |conn| Ok(usage_sql::usage(conn, since_ms, &by)?));
         Box::pin(async move { Ok(rows.await?) })
+    }
+
+    fn spent(&self, since_day: u32) -> BoxFuture<'_, Result<Vec<Spend>, StoreError>> {
+        let rows = self.read(move |conn| Ok(usage_sql::spent(conn, since_day)?));
+        Box::pin(async move { Ok(rows.await?) })
+    }
+
+    fn recent(&self, since_ms: u64) -> BoxFuture<'_, Result<Vec<Recent>, StoreError>> {
+        let rows = self.read(move |conn| Ok(usage_sql::recent(conn, since_ms)?));
+        Box::pin(async move { Ok(rows.await?) })
+    }
+
+    fn ledger_lost(&self) -> u64 {
+        self.lost_closes() + self.beside.again.lost()
+    }
+
+    fn kept_answers(&self) -> BoxFuture<'_, Result<Vec<KeptAnswer>, StoreError>> {
+        let (seal, now) = (self.seal.clone(), self.clock.unix_ms());
+        Box::pin(async move {
+            let (answers, useless) = self.read(move |conn| Ok(kept_sql::load(conn, seal.as_ref(), now)?)).await?;
+            if !useless.is_empty() {
+                self.write(move |conn| Ok(kept_sql::delete(conn, &useless, now)?)).await?;
+            }
+            Ok(answers)
+        })
+    }
+
+    fn answers_lost(&self) -> u64 {
+        self.beside.answers.lost()
+    }
+
+    fn fingerprint_key(&self) -> [u8; 32] {
+        self.pepper.fingerprint_key()
+    }
+
+    fn backup(&self, to: PathBuf, progress: Progress) -> BoxFuture<'_, Result<u64, StoreError>> {
+        let from = self.path.clone();
+        Box::pin(async move {
+            tokio::task::spawn_blocking(move || backup::copy(&from, &to, false, progress))
+                .await
+                .map_err(|error| StoreError(format!("the copy did not end: {error}")))?
+                .map_err(|error| StoreError(error.to_string()))
+        })
     }
 
     fn attempts_of_turn(&self, turn: TurnId) -> BoxFuture<'_, Result<Vec<LedgerEntry>, StoreError>> {
@@ -228,7 +304,7 @@ impl Store for SqliteStore {
     }
 
     fn faults_lost(&self) -> u64 {
-        self.faults.lost()
+        self.beside.faults.lost()
     }
 
     fn prune(&self, keep: Keep) -> BoxFuture<'_, Result<Pruned, StoreError>> {

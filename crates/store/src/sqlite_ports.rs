@@ -1,8 +1,9 @@
 //! The engine's ports on the store in a file: what a turn itself writes.
 
 use crate::fault;
+use crate::kept_queue::Change;
 use crate::sqlite::{SqliteStore, shut_down};
-use crate::writer::Command;
+use crate::writer::{Closing, Command};
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 use turnkeep_base::AttemptId;
@@ -30,33 +31,56 @@ impl Drop for Unanswered<'_> {
 impl Ledger for SqliteStore {
     fn open(&self, entry: AttemptOpened) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
-            let attempt = entry.attempt;
+            let (attempt, entry) = (entry.attempt, Box::new(entry));
             let (reply, answer) = oneshot::channel();
-            self.send(Command::Open(Box::new(entry), reply)).await?;
+            self.send(Command::Open(entry.clone(), reply)).await?;
             let mut unanswered = Unanswered { queue: &self.queue, attempt: Some(attempt) };
             let result = answer.await.unwrap_or_else(|_| Err(shut_down()));
             unanswered.attempt = None;
+            if result.is_err() {
+                self.unopened.put(entry);
+            }
             result
         })
     }
 
     fn close(&self, entry: AttemptClosed) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.send(Command::Close(entry)))
+        let opened = self.unopened.take(entry.attempt);
+        Box::pin(self.send(Command::Close(Closing { entry, opened })))
     }
 
-    fn again(&self, _: AnsweredAgain) {}
+    fn again(&self, entry: AnsweredAgain) {
+        if self.beside.again.push(entry) {
+            self.wake();
+        }
+    }
 }
 
 impl AnswerStore for SqliteStore {
-    fn keep(&self, _: KeptAnswer) {}
-    fn forget(&self, _: KeptKey) {}
+    fn keep(&self, answer: KeptAnswer) {
+        if self.sealed && self.beside.answers.push(Change::Keep(answer)) {
+            self.wake();
+        }
+    }
+
+    fn forget(&self, key: KeptKey) {
+        if self.sealed && self.beside.answers.push(Change::Forget(key)) {
+            self.wake();
+        }
+    }
 }
 
 impl FaultLog for SqliteStore {
     fn note(&self, record: FaultRecord) {
-        if self.faults.push(fault::bounded(record)) {
-            // A full queue means that the writer has a transaction before it, which takes the faults along.
-            let _ = self.queue.try_send(Command::Faults);
+        if self.beside.faults.push(fault::bounded(record)) {
+            self.wake();
         }
+    }
+}
+
+impl SqliteStore {
+    /// A full queue means that the writer has a transaction before it, which takes along what waits beside.
+    fn wake(&self) {
+        let _ = self.queue.try_send(Command::Wake);
     }
 }

@@ -8,8 +8,12 @@
 
 use crate::checkpoint::Checkpointer;
 use crate::error::{RecordError, plain};
-use crate::fault_queue::FaultQueue;
-use crate::{fault_sql, ledger_sql};
+use crate::kept_queue::{Change, KeptQueue};
+use crate::ledger_sql::Closed;
+use crate::seal::SealKey;
+use crate::side_queue::SideQueue;
+use crate::trouble::Trouble;
+use crate::{fault_sql, kept_sql, ledger_sql};
 use rusqlite::Connection;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +22,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use turnkeep_base::AttemptId;
-use turnkeep_engine::ports::{AttemptClosed, AttemptOpened, FaultRecord, StoreError};
+use turnkeep_engine::ports::{AnsweredAgain, AttemptClosed, AttemptOpened, FaultRecord, StoreError, WallClock};
 
 /// Writes that may wait; whoever comes then waits for a place.
 pub(crate) const QUEUE: usize = 1024;
@@ -31,6 +35,15 @@ const CLOSE_WAIT: Duration = Duration::from_millis(5);
 
 /// How long what could not be written waits for another try, if nothing else is written in between.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// Kept answers of one transaction, which has nothing else in it: a turn waits behind one of them at most.
+const ANSWERS: usize = 64;
+
+/// Bytes of kept answers of one transaction, and beyond them what is left of the last answer.
+const ANSWER_BYTES: usize = 1 << 20;
+
+/// Transactions of kept answers that a flush waits for: more than can have waited before it.
+const FLUSHED: usize = 512;
 
 /// Commits between two checkpoints of the write-ahead log.
 const COMMITS_PER_CHECKPOINT: u32 = 256;
@@ -77,13 +90,37 @@ impl<T: Send, F: FnOnce(&Connection) -> Result<T, RecordError> + Send> Job for T
 
 pub(crate) enum Command {
     Open(Box<AttemptOpened>, Reply),
-    Close(AttemptClosed),
+    Close(Closing),
     /// Takes an open entry back: nobody waited for it, so its attempt was not dispatched.
     Withdraw(AttemptId),
-    /// There are faults to be written.
-    Faults,
+    /// Something waits in one of the queues beside this one.
+    Wake,
     Job(Box<dyn Job>),
+    /// Answers when all that was queued before is written, whichever queue it was in.
+    Flush(Reply),
     Stop(Reply),
+}
+
+/// The end of an attempt, and how it was opened if that could not be written.
+pub(crate) struct Closing {
+    pub entry: AttemptClosed,
+    pub opened: Option<Box<AttemptOpened>>,
+}
+
+/// What the writer takes from without being sent it, and what it counts.
+#[derive(Default)]
+pub(crate) struct Beside {
+    pub faults: SideQueue<FaultRecord>,
+    pub again: SideQueue<AnsweredAgain>,
+    pub answers: KeptQueue,
+    /// Ends that could not be written in time, and those that no entry was found for.
+    pub lost_closes: AtomicU64,
+}
+
+impl Beside {
+    fn is_empty(&self) -> bool {
+        self.faults.is_empty() && self.again.is_empty() && self.answers.is_empty()
+    }
 }
 
 pub(crate) struct Writer {
@@ -92,9 +129,12 @@ pub(crate) struct Writer {
     pub checkpointer: Checkpointer,
     /// Empty the log at the end. Not for a tool: it would make a gateway beside it wait.
     pub tidy: bool,
-    pub lost_closes: Arc<AtomicU64>,
-    pub kept: VecDeque<AttemptClosed>,
-    pub faults: Arc<FaultQueue>,
+    pub beside: Arc<Beside>,
+    pub kept: VecDeque<Closing>,
+    /// Seals kept answers. Without it there are none.
+    pub seal: Option<SealKey>,
+    pub clock: Arc<dyn WallClock>,
+    pub trouble: Trouble,
 }
 
 /// The ends of a transaction's writes, given out when it is over.
@@ -102,7 +142,18 @@ pub(crate) struct Writer {
 struct Answers {
     opens: Vec<(AttemptId, Reply)>,
     jobs: Vec<Box<dyn Job>>,
+    flushes: Vec<Reply>,
     stops: Vec<Reply>,
+}
+
+/// What is to be done after a transaction.
+#[derive(Default)]
+struct After {
+    /// Opened entries that nobody waited for.
+    withdrawn: Vec<AttemptId>,
+    flushes: Vec<(Reply, Result<(), StoreError>)>,
+    stops: Vec<Reply>,
+    failed: bool,
 }
 
 impl Writer {
@@ -130,13 +181,30 @@ impl Writer {
                 due = due.or_else(|| Some(Instant::now() + CLOSE_WAIT));
                 continue;
             }
-            let (withdrawn, mut new_stops) = self.transaction(&mut batch);
-            if !withdrawn.is_empty() {
-                batch.extend(withdrawn.into_iter().map(Command::Withdraw));
-                self.transaction(&mut batch);
+            let mut after = self.transaction(&mut batch);
+            if !after.withdrawn.is_empty() {
+                batch.extend(after.withdrawn.drain(..).map(Command::Withdraw));
+                after.failed |= self.transaction(&mut batch).failed;
             }
-            let left = !self.kept.is_empty() || !self.faults.is_empty();
-            due = left.then(|| Instant::now() + RETRY);
+            // While nothing can be written, answers wait too: they must not make turns wait behind one more failure.
+            let mut written = !after.failed && self.write_answers();
+            for _ in 0..FLUSHED {
+                if !written || after.flushes.is_empty() || self.beside.answers.is_empty() {
+                    break;
+                }
+                written = self.write_answers();
+            }
+            for (flush, result) in after.flushes {
+                // Whoever asked may have gone.
+                let _ = flush.send(result);
+            }
+            let mut new_stops = after.stops;
+            due = match (written && !self.beside.answers.is_empty(), self.kept.is_empty() && self.beside.is_empty()) {
+                // After what has been queued since.
+                (true, _) => Some(Instant::now()),
+                (false, false) => Some(Instant::now() + RETRY),
+                (false, true) => None,
+            };
             commits += 1;
             if commits >= COMMITS_PER_CHECKPOINT && self.checkpointer.ask() {
                 commits = 0;
@@ -149,70 +217,82 @@ impl Writer {
         self.end(stops);
     }
 
-    /// Keeps a batch of nothing but ends and word of faults for the next transaction. False when there is more in it, or too many wait.
+    /// Keeps a batch of nothing but ends and word of other queues for the next transaction. False when there is more in it, or too many wait.
     fn put_off(&mut self, batch: &mut Vec<Command>) -> bool {
-        let unhurried = batch.iter().all(|command| matches!(command, Command::Close(_) | Command::Faults));
+        let unhurried = batch.iter().all(|command| matches!(command, Command::Close(_) | Command::Wake));
         if !unhurried || self.kept.len() + batch.len() > QUEUE {
             return false;
         }
         for command in batch.drain(..) {
-            if let Command::Close(entry) = command {
-                self.kept.push_back(entry);
+            if let Command::Close(closing) = command {
+                self.kept.push_back(closing);
             }
         }
         true
     }
 
-    /// Writes a batch and answers it. Returns the opened entries that nobody waited for, and the requests to stop.
-    fn transaction(&mut self, batch: &mut Vec<Command>) -> (Vec<AttemptId>, Vec<Reply>) {
+    /// Writes a batch and answers it.
+    fn transaction(&mut self, batch: &mut Vec<Command>) -> After {
         let mut answers = Answers::default();
         // Ends that failed before come first: they are older.
         let mut closes = Vec::from(std::mem::take(&mut self.kept));
-        let mut proofs = Vec::new();
-        let result = self.write(batch, &mut closes, &mut proofs, &mut answers);
-        if let Err(error) = &result {
-            if !self.conn.is_autocommit() {
-                // Nothing helps if this fails too; the next transaction will say so.
-                let _ = self.conn.execute_batch("ROLLBACK");
-            }
-            tracing::warn!(%error, "the store could not write");
-            // What the failed transaction did not reach.
-            for command in batch.drain(..) {
-                match command {
-                    Command::Open(entry, reply) => answers.opens.push((entry.attempt, reply)),
-                    Command::Close(entry) => closes.push(entry),
-                    Command::Withdraw(_) | Command::Faults => {}
-                    Command::Job(job) => answers.jobs.push(job),
-                    Command::Stop(reply) => answers.stops.push(reply),
+        let (mut proofs, mut again) = (Vec::new(), Vec::new());
+        let result = self.write(batch, &mut closes, &mut proofs, &mut again, &mut answers);
+        match &result {
+            Ok(()) => self.trouble.over(),
+            Err(error) => {
+                self.undo();
+                self.trouble.failed(error);
+                // What the failed transaction did not reach.
+                for command in batch.drain(..) {
+                    match command {
+                        Command::Open(entry, reply) => answers.opens.push((entry.attempt, reply)),
+                        Command::Close(closing) => closes.push(closing),
+                        Command::Withdraw(_) | Command::Wake => {}
+                        Command::Job(job) => answers.jobs.push(job),
+                        Command::Flush(reply) => answers.flushes.push(reply),
+                        Command::Stop(reply) => answers.stops.push(reply),
+                    }
                 }
+                self.keep(closes);
+                self.beside.faults.put_back(proofs.into());
+                self.beside.again.put_back(again.into());
             }
-            self.keep(closes);
-            self.faults.put_back(proofs.into());
         }
-        let mut withdrawn = Vec::new();
+        let mut after = After { stops: answers.stops, failed: result.is_err(), ..After::default() };
         for (attempt, reply) in answers.opens {
             if reply.send(result.clone()).is_err() && result.is_ok() {
-                withdrawn.push(attempt);
+                after.withdrawn.push(attempt);
             }
         }
         for job in answers.jobs {
             job.finish(result.clone());
         }
-        (withdrawn, answers.stops)
+        after.flushes = answers.flushes.into_iter().map(|reply| (reply, result.clone())).collect();
+        after
+    }
+
+    fn undo(&self) {
+        if !self.conn.is_autocommit() {
+            // Nothing helps if this fails too; the next transaction will say so.
+            let _ = self.conn.execute_batch("ROLLBACK");
+        }
     }
 
     fn write(
-        &mut self,
+        &self,
         batch: &mut Vec<Command>,
-        closes: &mut Vec<AttemptClosed>,
+        closes: &mut Vec<Closing>,
         proofs: &mut Vec<FaultRecord>,
+        again: &mut Vec<AnsweredAgain>,
         answers: &mut Answers,
     ) -> Result<(), StoreError> {
         let conn = &self.conn;
         let words = |error: rusqlite::Error| plain(&error);
         execute(conn, "BEGIN IMMEDIATE").map_err(words)?;
-        for entry in closes.iter() {
-            ledger_sql::close(conn, entry).map_err(words)?;
+        let mut lost = 0;
+        for closing in closes.iter() {
+            lost += self.close(closing)?;
         }
         // Taken one by one, so that a failure in the middle leaves the rest to be answered.
         let mut rest = std::mem::take(batch).into_iter();
@@ -231,16 +311,17 @@ impl Writer {
                         let _ = reply.send(Err(plain(&error)));
                     }
                 },
-                Command::Close(entry) => {
-                    failed = ledger_sql::close(conn, &entry).map_err(words);
-                    closes.push(entry);
+                Command::Close(closing) => {
+                    failed = self.close(&closing).map(|count| lost += count);
+                    closes.push(closing);
                 }
                 Command::Withdraw(attempt) => failed = ledger_sql::withdraw(conn, attempt).map_err(words),
-                Command::Faults => {}
+                Command::Wake => {}
                 Command::Job(mut job) => {
                     failed = run_job(conn, job.as_mut());
                     answers.jobs.push(job);
                 }
+                Command::Flush(reply) => answers.flushes.push(reply),
                 Command::Stop(reply) => answers.stops.push(reply),
             }
             if failed.is_err() {
@@ -249,51 +330,110 @@ impl Writer {
         }
         batch.extend(rest);
         failed?;
-        self.write_faults(proofs)?;
-        execute(conn, "COMMIT").map_err(words)
+        self.write_beside(&self.beside.again, again, |waiting, written| {
+            while let Some(entry) = waiting.front() {
+                ledger_sql::again(conn, entry)?;
+                written.extend(waiting.pop_front());
+            }
+            Ok(())
+        })?;
+        self.write_beside(&self.beside.faults, proofs, |waiting, written| {
+            fault_sql::put(conn, waiting, written, fault_sql::ROWS)
+        })?;
+        execute(conn, "COMMIT").map_err(words)?;
+        self.beside.lost_closes.fetch_add(lost, Ordering::Relaxed);
+        Ok(())
     }
 
-    /// Writes the faults that wait, moving them to `written`. Those that fail by themselves go back to wait, and the
+    /// Writes the end of an attempt; answers how many were lost, which is none or this one. One that the database will
+    /// never take is lost, so that it does not stop all others.
+    fn close(&self, closing: &Closing) -> Result<u64, StoreError> {
+        match ledger_sql::close(&self.conn, &closing.entry, closing.opened.as_deref()) {
+            Ok(Closed::Written) => Ok(0),
+            Ok(Closed::NoEntry) => {
+                tracing::warn!(attempt = %closing.entry.attempt, "an attempt ended that has no entry in the ledger");
+                Ok(1)
+            }
+            Err(error) if never(&error) && !self.conn.is_autocommit() => {
+                tracing::error!(attempt = %closing.entry.attempt, %error, "the end of an attempt cannot be written");
+                Ok(1)
+            }
+            Err(error) => Err(plain(&error)),
+        }
+    }
+
+    /// Writes what waits in a queue, moving it to `written`. What fails by itself goes back to wait, and the
     /// transaction goes on; it is an error only if the whole transaction is lost.
-    fn write_faults(&self, written: &mut Vec<FaultRecord>) -> Result<(), StoreError> {
-        let mut waiting = self.faults.take();
+    fn write_beside<T>(
+        &self,
+        queue: &SideQueue<T>,
+        written: &mut Vec<T>,
+        put: impl FnOnce(&mut VecDeque<T>, &mut Vec<T>) -> rusqlite::Result<()>,
+    ) -> Result<(), StoreError> {
+        let mut waiting = queue.take();
         if waiting.is_empty() {
             return Ok(());
         }
-        let result = fault_sql::put(&self.conn, &mut waiting, written, fault_sql::ROWS);
+        let result = put(&mut waiting, written);
         if !waiting.is_empty() {
-            self.faults.put_back(waiting);
+            queue.put_back(waiting);
         }
         match result {
             Ok(()) => Ok(()),
             Err(error) if self.conn.is_autocommit() => Err(plain(&error)),
             Err(error) => {
-                tracing::warn!(%error, "the store could not write down every fault");
+                tracing::warn!(%error, "the store could not write down everything beside the turns");
                 Ok(())
             }
         }
     }
 
-    fn keep(&mut self, closes: Vec<AttemptClosed>) {
+    /// Writes the oldest kept answers that wait, in a transaction of their own. False if that failed; they then wait for
+    /// the next try.
+    fn write_answers(&mut self) -> bool {
+        let changes = self.beside.answers.take(ANSWERS, ANSWER_BYTES);
+        let Some(seal) = self.seal.as_ref().filter(|_| !changes.is_empty()) else { return true };
+        let result = put_answers(&self.conn, seal, &changes, self.clock.unix_ms());
+        match result {
+            Ok(lost) => self.beside.answers.lose(lost),
+            Err(error) => {
+                self.undo();
+                self.trouble.failed(&plain(&error));
+                self.beside.answers.put_back(changes);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn keep(&mut self, closes: Vec<Closing>) {
         self.kept.extend(closes);
         let over = self.kept.len().saturating_sub(KEPT_CLOSES);
         self.kept.drain(..over);
-        self.lost_closes.fetch_add(over as u64, Ordering::Relaxed);
+        self.beside.lost_closes.fetch_add(over as u64, Ordering::Relaxed);
     }
 
     /// One more try for what was kept, then everything into the database file, and the log beside it goes.
     fn end(mut self, stops: Vec<Reply>) {
         let mut result = Ok(());
-        self.faults.close();
-        if !self.kept.is_empty() || !self.faults.is_empty() {
-            self.transaction(&mut Vec::new());
+        self.beside.faults.close();
+        self.beside.again.close();
+        self.beside.answers.close();
+        if !self.kept.is_empty() || !self.beside.is_empty() {
+            let mut written = !self.transaction(&mut Vec::new()).failed;
+            while written && !self.beside.answers.is_empty() {
+                written = self.write_answers();
+            }
             let left = self.kept.len();
             if left > 0 {
-                self.lost_closes.fetch_add(left as u64, Ordering::Relaxed);
+                self.beside.lost_closes.fetch_add(left as u64, Ordering::Relaxed);
                 result = Err(StoreError(format!("{left} ledger entries could not be closed")));
             }
         }
-        let unwritten = self.faults.give_up();
+        self.beside.again.give_up();
+        let answers = self.beside.answers.take(usize::MAX, usize::MAX);
+        self.beside.answers.lose(answers.len());
+        let unwritten = self.beside.faults.give_up();
         if unwritten > 0 {
             tracing::warn!(unwritten, "faults were lost, as the store could not write them down");
         }
@@ -309,6 +449,35 @@ impl Writer {
             let _ = stop.send(result.clone());
         }
     }
+}
+
+/// In one transaction. Answers how many were left out because they alone could not be written.
+fn put_answers(conn: &Connection, seal: &SealKey, changes: &[Change], now_ms: u64) -> rusqlite::Result<usize> {
+    let mut lost = 0;
+    execute(conn, "BEGIN IMMEDIATE")?;
+    for change in changes {
+        let sealed = match change {
+            Change::Keep(answer) => kept_sql::sealed(seal, answer),
+            Change::Forget(_) => Ok(Vec::new()),
+        };
+        let Ok(sealed) = sealed else {
+            lost += 1;
+            continue;
+        };
+        match kept_sql::apply(conn, change, &sealed, now_ms) {
+            Ok(()) => {}
+            Err(error) if never(&error) && !conn.is_autocommit() => lost += 1,
+            Err(error) => return Err(error),
+        }
+    }
+    execute(conn, "COMMIT")?;
+    Ok(lost)
+}
+
+/// The row itself is at fault; another try would fail as well.
+fn never(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode as Code;
+    matches!(error.sqlite_error_code(), Some(Code::ConstraintViolation | Code::TypeMismatch | Code::TooBig))
 }
 
 fn execute(conn: &Connection, sql: &str) -> rusqlite::Result<()> {

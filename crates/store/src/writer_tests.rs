@@ -202,7 +202,7 @@ async fn faults_noted_while_the_writer_is_busy_travel_with_its_next_transaction_
     let store = store(folder.path());
     let (running, release) = hold(&store);
     running.recv().unwrap();
-    let room = crate::fault_queue::WAITING as u64;
+    let room = crate::side_queue::WAITING as u64;
     for at_ms in 0..room + 5 {
         store.note(noted(at_ms));
     }

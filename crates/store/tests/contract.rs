@@ -87,8 +87,8 @@ on_every_store! {
         }
         store.open(opened(turn_at(3_000, 0), 1)).await.unwrap();
         store.flush().await.unwrap();
-        let all = store.usage(0, UsageBy::Caller).await.unwrap();
-        assert_eq!((all.len(), all[0].key.as_str(), all[0].attempts, all[0].usage.input), (1, "laptop", 3, 111));
+        let all = store.usage(0, vec![UsageBy::Caller]).await.unwrap();
+        assert_eq!((all.len(), all[0].keys[0].as_str(), all[0].attempts, all[0].usage.input), (1, "laptop", 3, 111));
         for (by, key) in [
             (UsageBy::Caller, "laptop"),
             (UsageBy::Model, "gpt"),
@@ -97,8 +97,8 @@ on_every_store! {
             (UsageBy::Account, "openai/a"),
             (UsageBy::Outcome, "completed"),
         ] {
-            let late = store.usage(2_000, by).await.unwrap();
-            assert_eq!((late.len(), late[0].key.as_str()), (1, key));
+            let late = store.usage(2_000, vec![by.clone()]).await.unwrap();
+            assert_eq!((late.len(), late[0].keys[0].as_str()), (1, key));
             assert_eq!((late[0].attempts, late[0].exact_attempts, late[0].usage.input), (2, 2, 110), "{by:?}");
         }
     }
@@ -128,7 +128,7 @@ on_every_store! {
         }
         store.flush().await.unwrap();
         assert_eq!(store.ledger_open_count().await.unwrap(), 0);
-        let rows = store.usage(0, UsageBy::Caller).await.unwrap();
+        let rows = store.usage(0, vec![UsageBy::Caller]).await.unwrap();
         assert_eq!((rows[0].attempts, rows[0].usage.input), (64 * 20, 64 * 20));
     }
 

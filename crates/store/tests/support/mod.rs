@@ -3,8 +3,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use turnkeep_base::{AccountId, AttemptId, Dialect, Secret, TurnId, Usage};
-use turnkeep_engine::ports::{AttemptClosed, AttemptOpened, AttemptOutcome, FaultRecord, WallClock};
+use turnkeep_base::{AccountId, AttemptId, Dialect, Fingerprint, Secret, TurnId, Usage};
+use turnkeep_engine::ports::{
+    Again, AnsweredAgain, AttemptClosed, AttemptOpened, AttemptOutcome, FaultRecord, KeptAnswer, KeptFor, KeptKey,
+    WallClock,
+};
 use turnkeep_store::{
     MasterKey, MemoryStore, NewAccount, OpenError, Role, SecretInput, SecretRef, SqliteStore, Store, StoreOptions,
 };
@@ -126,4 +129,27 @@ pub fn opened(turn: TurnId, number: u8) -> AttemptOpened {
 pub fn closed(attempt: AttemptId, outcome: AttemptOutcome, input: u64) -> AttemptClosed {
     let usage = Usage { input, cache_read: 0, cache_write: 0, output: input.saturating_mul(10), reasoning: 1 };
     AttemptClosed { attempt, outcome, usage, exact: true, cost: None, closed_ms: 2_000 }
+}
+
+/// A turn of the caller `laptop` that was answered again when it was made.
+pub fn again(turn: TurnId, how: Again) -> AnsweredAgain {
+    AnsweredAgain {
+        turn,
+        how,
+        caller: "laptop".into(),
+        labels: "{}".into(),
+        model: "gpt".into(),
+        dialect: Dialect::Chat,
+        at_ms: u64::try_from(turn.bits() >> 80).unwrap(),
+    }
+}
+
+pub fn kept_key(kept: KeptFor, caller: &str, number: u8) -> KeptKey {
+    KeptKey { kept, caller: caller.into(), key: Fingerprint([number; 16]) }
+}
+
+/// An answer whose time is over an hour after [`NOW`].
+pub fn kept(kept: KeptFor, caller: &str, number: u8, text: &str) -> KeptAnswer {
+    let content = text.as_bytes().to_vec().into();
+    KeptAnswer { key: kept_key(kept, caller, number), until_ms: NOW + 3_600_000, content }
 }

@@ -1,30 +1,35 @@
-//! Proofs of faults on their way to the writer. Whoever notes one never waits: it is put here, in a bounded number, and
-//! the writer takes all of them along with its next transaction. They have a place of their own, so that a storm of
-//! faults takes no turn's place in the writer's queue. What finds no room is lost and counted.
+//! What nobody waits for, on its way to the writer: proofs of faults, and entries of turns that no upstream was asked for.
+//! Whoever hands one over never waits: it is put here, in a bounded number, and the writer takes all of them along with
+//! its next transaction. They have places of their own, so that a storm of faults takes no turn's place in the writer's
+//! queue. What finds no room is lost and counted.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use turnkeep_engine::ports::FaultRecord;
 
-/// Proofs that may wait.
+/// Things that may wait in one queue.
 pub(crate) const WAITING: usize = 4096;
 
-#[derive(Default)]
-pub(crate) struct FaultQueue {
-    waiting: Mutex<Waiting>,
+pub(crate) struct SideQueue<T> {
+    waiting: Mutex<Waiting<T>>,
     lost: AtomicU64,
 }
 
-#[derive(Default)]
-struct Waiting {
-    records: VecDeque<FaultRecord>,
+struct Waiting<T> {
+    records: VecDeque<T>,
     closed: bool,
 }
 
-impl FaultQueue {
+impl<T> Default for SideQueue<T> {
+    fn default() -> Self {
+        let waiting = Waiting { records: VecDeque::new(), closed: false };
+        SideQueue { waiting: Mutex::new(waiting), lost: AtomicU64::new(0) }
+    }
+}
+
+impl<T> SideQueue<T> {
     /// Puts one in. True if it is alone there, so that the writer must be told; who comes after it need not.
-    pub fn push(&self, record: FaultRecord) -> bool {
+    pub fn push(&self, record: T) -> bool {
         let mut waiting = self.waiting.lock();
         if waiting.closed || waiting.records.len() >= WAITING {
             drop(waiting);
@@ -36,12 +41,12 @@ impl FaultQueue {
     }
 
     /// All of them, oldest first.
-    pub fn take(&self) -> VecDeque<FaultRecord> {
+    pub fn take(&self) -> VecDeque<T> {
         std::mem::take(&mut self.waiting.lock().records)
     }
 
     /// Puts back what could not be written, before those that came since. Beyond the bound the newest are lost.
-    pub fn put_back(&self, mut older: VecDeque<FaultRecord>) {
+    pub fn put_back(&self, mut older: VecDeque<T>) {
         let mut waiting = self.waiting.lock();
         older.append(&mut waiting.records);
         let over = older.len().saturating_sub(WAITING);
@@ -86,7 +91,7 @@ mod tests {
 
     #[test]
     fn only_the_first_to_wait_asks_for_the_writer() {
-        let queue = FaultQueue::default();
+        let queue = SideQueue::default();
         assert_eq!([queue.push(record(1)), queue.push(record(2))], [true, false]);
         assert_eq!(queue.take().len(), 2);
         assert!(queue.push(record(3)));
@@ -94,7 +99,7 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_is_lost_and_counted_and_what_waited_stays() {
-        let queue = FaultQueue::default();
+        let queue = SideQueue::default();
         for at_ms in 0..=WAITING as u64 {
             queue.push(record(at_ms));
         }
@@ -110,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_closed_queue_takes_nothing_and_gives_what_it_had() {
-        let queue = FaultQueue::default();
+        let queue = SideQueue::default();
         queue.push(record(1));
         queue.close();
         assert!(!queue.push(record(2)));
