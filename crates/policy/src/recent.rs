@@ -64,9 +64,8 @@ impl<V: OfAccount> Recent<V> {
         }
         self.entries.insert(key, entry);
         while self.entries.len() > self.places
-            && let Some((_, least)) = self.by_use.first_key_value()
+            && let Some((_, least)) = self.by_use.pop_first()
         {
-            let least = *least;
             self.remove(&least);
         }
         old

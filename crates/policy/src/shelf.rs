@@ -202,7 +202,7 @@ impl<T> Shelf<T> {
         let own = self.holders.get(came).and_then(Holder::mark).map(share);
         let caller = if own == Some(*most) { came.clone() } else { caller.clone() };
         let key = self.holders.get(&caller).and_then(|holder| holder.by_age.first_key_value()).map(|(_, key)| *key)?;
-        self.remove(&caller, &key);
+        self.remove(&caller, &key)?;
         Some((caller, key))
     }
 
