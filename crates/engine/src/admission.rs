@@ -373,6 +373,7 @@ impl Admission {
             secret,
             sent: false,
             preferred: pick.preferred,
+            spilled: pick.spilled,
         }
     }
 
@@ -429,16 +430,6 @@ impl Admission {
         }
         let inner = self.inner.lock();
         accounts.iter().filter_map(|id| inner.pool.key_of(id)).collect()
-    }
-
-    /// The account serves, or will again by itself.
-    pub fn may_return(&self, id: &AccountId) -> bool {
-        let inner = self.inner.lock();
-        let Some(snapshot) = inner.pool.key_of(id).and_then(|key| inner.pool.snapshot(key)) else { return false };
-        match snapshot.standing.status() {
-            Status::Active | Status::Errored { .. } => inner.credentials.contains_key(id),
-            Status::Suspended { .. } | Status::Disabled => false,
-        }
     }
 
     /// Some account could serve, now or after a wait.
@@ -536,9 +527,15 @@ pub struct SlotLease {
     secret: Option<Secret>,
     sent: bool,
     preferred: bool,
+    spilled: bool,
 }
 
 impl SlotLease {
+    /// The turn wished to go elsewhere, where it could have gone but for the moment.
+    pub fn is_spilled(&self) -> bool {
+        self.spilled
+    }
+
     /// It is where the turn wished to go.
     pub fn is_preferred(&self) -> bool {
         self.preferred

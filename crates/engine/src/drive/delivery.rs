@@ -20,6 +20,8 @@ use turnkeep_policy::settle::{self, DeliveryFacts, Source};
 pub(super) struct Answerer {
     pub(super) account: AccountId,
     pub(super) model: Arc<str>,
+    /// The turn would have gone elsewhere but for the moment.
+    pub(super) spilled: bool,
 }
 
 impl Drive {
@@ -135,16 +137,13 @@ impl Drive {
     fn with_receipt(&mut self, receipt: &Receipt, effects: &settle::DeliveryEffects) {
         let now = self.now();
         if let Some(answerer) = self.answerer.clone().filter(|_| self.keeps()) {
+            // A turn that went elsewhere for once does not move the binding.
             if effects.bind
+                && !answerer.spilled
                 && let Some(prefix) = self.history().map(|history| history.prefix)
             {
                 let key = self.affinity_key(prefix, &answerer.account.upstream, &answerer.model);
-                let bonds = &self.engine.bonds;
-                // A turn that went elsewhere for once does not move the binding, unless its account cannot come back.
-                let other = bonds.bound(now, &key).filter(|bound| *bound != answerer.account);
-                if other.is_none_or(|other| !self.engine.admission.may_return(&other)) {
-                    bonds.bind(receipt, now, key, answerer.account.clone());
-                }
+                self.engine.bonds.bind(receipt, now, key, answerer.account.clone());
             }
             if effects.commit
                 && let Some(history) = self.answered_history()

@@ -27,7 +27,11 @@ impl Drive {
         let facts = self.answering.as_ref().map(|answering| answering.facts().clone()).unwrap_or_default();
         if let Some(lease) = &self.lease {
             self.answered_by = Some(lease.route().model.to_string());
-            self.answerer = Some(Answerer { account: lease.id().clone(), model: lease.route().model.clone() });
+            self.answerer = Some(Answerer {
+                account: lease.id().clone(),
+                model: lease.route().model.clone(),
+                spilled: lease.is_spilled(),
+            });
         }
         let said = match &end {
             AttemptEnd::Failed(fault) => Likeness::of(fault),
