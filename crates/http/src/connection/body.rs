@@ -35,6 +35,8 @@ pub struct Tracked {
 impl Tracked {
     /// On HTTP/1.1.
     pub fn http1(body: ReplyBody, under_way: UnderWay, deliveries: Arc<Deliveries>) -> Self {
+        // The head is a piece of it too.
+        deliveries.piece();
         Tracked::http2(body, HTTP1, under_way, deliveries)
     }
 

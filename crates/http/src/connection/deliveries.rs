@@ -58,6 +58,8 @@ struct Waiting {
     since: Instant,
     proof: Proof,
     mark: u64,
+    /// When it got its mark.
+    marked: Instant,
 }
 
 #[derive(Debug, Default)]
@@ -77,6 +79,7 @@ struct State {
     watched: bool,
     /// The protocol is done: nothing more will be flushed.
     closed: bool,
+    /// HTTP/2: when the client last sent something.
     heard: Option<Instant>,
 }
 
@@ -165,9 +168,9 @@ impl Deliveries {
             state.end_unflushed = true;
             if !with_bytes && !state.unflushed {
                 let mark = state.flushed_at;
-                state.waiting.push_back(Waiting { stream, since, proof, mark });
+                state.waiting.push_back(Waiting { stream, since, proof, mark, marked: since });
                 self.settle(&mut state, &mut done);
-                self.watch_if_needed(&mut state);
+                self.watch_if_needed(&mut state, true);
                 drop(state);
                 return finish(done);
             }
@@ -215,11 +218,13 @@ impl Deliveries {
             state.unflushed = false;
             let mark = self.socket.written();
             state.flushed_at = mark;
-            for Handed { stream, since, proof, .. } in take_if(&mut state.handed, |handed| handed.ended) {
-                state.waiting.push_back(Waiting { stream, since, proof, mark });
+            let ended = take_if(&mut state.handed, |handed| handed.ended);
+            let added = !ended.is_empty();
+            for Handed { stream, since, proof, .. } in ended {
+                state.waiting.push_back(Waiting { stream, since, proof, mark, marked: Instant::now() });
             }
             self.settle(&mut state, &mut done);
-            self.watch_if_needed(&mut state);
+            self.watch_if_needed(&mut state, added);
         }
         drop(state);
         finish(done);
@@ -228,9 +233,9 @@ impl Deliveries {
         }
     }
 
-    /// A flush could not end: the peer takes nothing more for now.
+    /// A write or flush could not go on: the peer takes nothing more for now.
     pub fn stalled(self: &Arc<Self>) {
-        self.watch_if_needed(&mut self.state.lock());
+        self.watch_if_needed(&mut self.state.lock(), false);
     }
 
     /// The client's end is not to be told now, because the end of a reply is still to be flushed; `cx` is woken then.
@@ -242,7 +247,7 @@ impl Deliveries {
         state.end_unflushed
     }
 
-    /// The client has sent something.
+    /// The client has sent something, or closed.
     pub fn heard(&self) {
         self.state.lock().heard = Some(Instant::now());
     }
@@ -289,12 +294,15 @@ impl Deliveries {
         }
     }
 
-    fn watch_if_needed(self: &Arc<Self>, state: &mut State) {
+    /// Starts the task that looks, or tells it that something was added, for which it may have to look sooner.
+    fn watch_if_needed(self: &Arc<Self>, state: &mut State, added: bool) {
         if state.handed.is_empty() && state.waiting.is_empty() {
             return;
         }
         if state.watched {
-            self.added.notify_one();
+            if added {
+                self.added.notify_one();
+            }
         } else if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             state.watched = true;
             runtime.spawn(self.clone().watch());
@@ -305,7 +313,7 @@ impl Deliveries {
     fn pause(&self) -> Option<Duration> {
         let mut state = self.state.lock();
         if let Some(youngest) = state.waiting.back() {
-            return Some(youngest.since.elapsed().clamp(PAUSE, LONGEST_PAUSE));
+            return Some(youngest.marked.elapsed().clamp(PAUSE, LONGEST_PAUSE));
         }
         let oldest = state.handed.iter().map(|handed| handed.since).min();
         state.watched = oldest.is_some();

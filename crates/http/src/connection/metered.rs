@@ -43,6 +43,14 @@ impl<I> Metered<I> {
         self.frames.is_none() && self.deliveries.holds_end(cx)
     }
 
+    /// A write or flush that cannot go on makes replies wait that were handed over.
+    fn or_stalled<T>(&self, polled: Poll<T>) -> Poll<T> {
+        if polled.is_pending() {
+            self.deliveries.stalled();
+        }
+        polled
+    }
+
     fn passed_out(&mut self, bytes: &[u8]) {
         if let Some(frames) = &mut self.frames {
             frames.written.pass(bytes, |seen| match seen {
@@ -78,8 +86,8 @@ impl<I: AsyncRead + Unpin> AsyncRead for Metered<I> {
             this.first.advance(step);
         }
         let read = buffer.filled().get(before..).unwrap_or_default();
-        this.deliveries.heard();
         if let Some(frames) = &mut this.frames {
+            this.deliveries.heard();
             frames.read.pass(read, |seen| match seen {
                 Seen::Reset(stream) => this.deliveries.void(stream),
                 Seen::Ended(_) => {}
@@ -93,7 +101,8 @@ impl<I: AsyncRead + Unpin> AsyncRead for Metered<I> {
 
 impl<I: AsyncWrite + Unpin> AsyncWrite for Metered<I> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let taken = ready!(Pin::new(&mut self.inner).poll_write(cx, bytes))?;
+        let polled = Pin::new(&mut self.inner).poll_write(cx, bytes);
+        let taken = ready!(self.or_stalled(polled))?;
         self.passed_out(bytes.get(..taken).unwrap_or_default());
         Poll::Ready(Ok(taken))
     }
@@ -103,7 +112,8 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for Metered<I> {
         cx: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let taken = ready!(Pin::new(&mut self.inner).poll_write_vectored(cx, pieces))?;
+        let polled = Pin::new(&mut self.inner).poll_write_vectored(cx, pieces);
+        let taken = ready!(self.or_stalled(polled))?;
         let mut left = taken;
         for piece in pieces {
             let step = piece.len().min(left);
@@ -118,17 +128,10 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for Metered<I> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match Pin::new(&mut self.inner).poll_flush(cx) {
-            Poll::Ready(Ok(())) => {
-                self.deliveries.flushed();
-                Poll::Ready(Ok(()))
-            }
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending => {
-                self.deliveries.stalled();
-                Poll::Pending
-            }
-        }
+        let polled = Pin::new(&mut self.inner).poll_flush(cx);
+        ready!(self.or_stalled(polled))?;
+        self.deliveries.flushed();
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

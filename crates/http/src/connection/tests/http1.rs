@@ -6,6 +6,7 @@ use crate::connection::socket::SocketIo;
 use crate::receipts::Delivery;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use turnkeep_base::limit::RECEIPT_WAIT;
 use turnkeep_base::receipt::Level;
 
 const ASK: &[u8] = b"POST /turn HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n{}";
@@ -79,6 +80,27 @@ async fn a_reply_that_the_kernel_has_and_the_client_has_not_is_undelivered_after
     reset(client);
     assert!(turn.outcome().await.is_err());
     until(|| !server.deliveries.is_watched()).await;
+}
+
+#[tokio::test]
+async fn a_reply_that_is_never_acknowledged_is_undelivered_after_the_wait_for_receipts() {
+    for buffers in [HELD, SMALL] {
+        let (mut server, mut client) = plain(buffers).await;
+        client.write_all(ASK).await.unwrap();
+        let mut turn = server.turn().await;
+        turn.reply(&vec![b'x'; 256 << 10]);
+        turn.taken().await;
+        until(|| server.deliveries.is_watched()).await;
+        tokio::time::pause();
+        let began = tokio::time::Instant::now();
+        let outcome = std::future::poll_fn(|cx| turn.writer.poll_receipt(cx)).await;
+        assert!(outcome.is_err());
+        let waited = began.elapsed();
+        assert!(waited <= RECEIPT_WAIT + Duration::from_secs(1), "{waited:?}");
+        assert!(waited >= RECEIPT_WAIT - Duration::from_secs(5), "{waited:?}");
+        tokio::time::resume();
+        until(|| !server.deliveries.is_watched()).await;
+    }
 }
 
 #[tokio::test]

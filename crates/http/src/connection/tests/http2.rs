@@ -117,6 +117,41 @@ async fn a_stream_that_is_reset_before_it_was_acknowledged_is_undelivered_and_th
 }
 
 #[tokio::test]
+async fn what_a_reset_connection_had_not_acknowledged_is_undelivered_on_each_of_its_streams() {
+    let (mut server, mut client) = plain(HELD).await;
+    client.write_all(&[hello(), ask(1), ask(3), ask(5)].concat()).await.unwrap();
+    let (mut first, mut second, mut third) = (server.turn().await, server.turn().await, server.turn().await);
+    first.reply(&vec![b'x'; MUCH]);
+    server.held(1).await;
+    second.reply(&vec![b'x'; 32 << 20]);
+    second.taken().await;
+    third.open();
+    reset(client);
+    for turn in [&mut first, &mut second, &mut third] {
+        assert!(turn.outcome().await.is_err());
+    }
+    soon(server.served).await.unwrap();
+    until(|| !server.deliveries.is_watched()).await;
+}
+
+#[tokio::test]
+async fn a_client_that_answers_no_ping_is_given_up() {
+    let (mut server, mut client) = plain(Buffers::default()).await;
+    client.write_all(&[hello(), ask(1)].concat()).await.unwrap();
+    let mut turn = server.turn().await;
+    tokio::time::pause();
+    let began = tokio::time::Instant::now();
+    std::future::poll_fn(|cx| turn.writer.poll_gone(cx)).await;
+    let waited = began.elapsed();
+    assert!(waited <= Duration::from_secs(31), "{waited:?}");
+    tokio::time::resume();
+    let mut all = Vec::new();
+    soon(client.read_to_end(&mut all)).await.unwrap();
+    let ping = frame(6, 0, 0, b"")[3..].to_vec();
+    assert!(all.windows(6).any(|window| window == ping), "it was asked");
+}
+
+#[tokio::test]
 async fn a_stream_that_is_reset_after_it_was_acknowledged_stays_delivered() {
     let (mut server, mut client) = plain(Buffers::default()).await;
     client.write_all(&[hello(), ask(1)].concat()).await.unwrap();
