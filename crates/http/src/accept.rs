@@ -1,32 +1,23 @@
 //! The accept loop: TCP, TLS and Unix sockets, bounded connections, and an orderly end.
 
 use crate::client_body::ClientBody;
+use crate::connection::{self, Answers, Socket, Terms};
+use crate::reply_body::ReplyBody;
 use crate::service::Gateway;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use http::{Request, Response};
 use rustls::ServerConfig;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream, UnixListener};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
-use tokio_rustls::TlsAcceptor;
 
 /// Between TCP keep-alive probes of a silent client, and how many may go unanswered.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 const KEEPALIVE_PROBES: u32 = 2;
-/// Between HTTP/2 pings of a silent client.
-const PING: Duration = Duration::from_secs(15);
-/// HTTP/2 streams of one connection at once.
-const STREAMS: u32 = 256;
 /// A pause after an accept that failed for want of a file or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Between warnings that connections cannot be accepted.
@@ -82,26 +73,53 @@ impl Listener {
     }
 }
 
-/// Serves until `stop` turns true; then accepts nothing more, lets connections end as their turns do, and returns when
-/// all have. The caller bounds that by stopping the engine.
-pub async fn serve(gateway: Arc<Gateway>, listeners: Vec<Listener>, stop: watch::Receiver<bool>) {
-    let permits = Arc::new(Semaphore::new(gateway.limits.connections));
-    let graceful = GracefulShutdown::new();
-    let loops = listeners
-        .into_iter()
-        .map(|listener| accept_loop(listener, gateway.clone(), permits.clone(), stop.clone(), &graceful));
-    futures_util::future::join_all(loops).await;
-    graceful.shutdown().await;
+impl Answers for Arc<Gateway> {
+    fn answer(self, request: Request<ClientBody>) -> impl Future<Output = Response<ReplyBody>> + Send + 'static {
+        Gateway::answer(self, request)
+    }
 }
 
-async fn accept_loop(
+/// Tells each request who is at the other end of its connection.
+#[derive(Clone)]
+struct FromPeer<A> {
+    answers: A,
+    peer: Peer,
+}
+
+impl<A: Answers> Answers for FromPeer<A> {
+    fn answer(self, mut request: Request<ClientBody>) -> impl Future<Output = Response<ReplyBody>> + Send + 'static {
+        request.extensions_mut().insert(self.peer);
+        self.answers.answer(request)
+    }
+}
+
+/// Serves until `stop` turns true; then accepts nothing more, lets connections end as their turns do, and returns when
+/// all have. The caller bounds that by stopping the engine. Receipts that are still open then are the turns' to wait for.
+pub async fn serve(gateway: Arc<Gateway>, listeners: Vec<Listener>, stop: watch::Receiver<bool>) {
+    let permits = Arc::new(Semaphore::new(gateway.limits.connections));
+    let terms = Terms { header_wait: gateway.limits.header_wait, delivery: gateway.delivery, stop };
+    serve_with(gateway, listeners, permits, terms).await;
+}
+
+async fn serve_with<A: Answers>(answers: A, listeners: Vec<Listener>, permits: Arc<Semaphore>, terms: Terms) {
+    // Nothing is ever sent: when all connections have let go of their ends, they have ended.
+    let (open, mut all_ended) = mpsc::channel::<Infallible>(1);
+    let loops = listeners
+        .into_iter()
+        .map(|listener| accept_loop(listener, answers.clone(), permits.clone(), terms.clone(), open.clone()));
+    futures_util::future::join_all(loops).await;
+    drop(open);
+    all_ended.recv().await;
+}
+
+async fn accept_loop<A: Answers>(
     listener: Listener,
-    gateway: Arc<Gateway>,
+    answers: A,
     permits: Arc<Semaphore>,
-    mut stop: watch::Receiver<bool>,
-    graceful: &GracefulShutdown,
+    terms: Terms,
+    open: mpsc::Sender<Infallible>,
 ) {
-    let header_wait = gateway.limits.header_wait;
+    let mut stop = terms.stop.clone();
     let mut warned: Option<Instant> = None;
     loop {
         let (permit, accepted) = tokio::select! {
@@ -110,40 +128,24 @@ async fn accept_loop(
             (Some(permit), accepted) = permitted(&permits, &listener) => (permit, accepted),
             else => break,
         };
-        let watcher = graceful.watcher();
-        let gateway = gateway.clone();
-        match accepted {
-            Ok(Accepted::Tcp(stream, peer, None)) => {
-                tokio::spawn(async move {
-                    connection(stream, Peer::Tcp(peer), gateway, watcher).await;
-                    drop(permit);
-                });
-            }
-            Ok(Accepted::Tcp(stream, peer, Some(tls))) => {
-                tokio::spawn(async move {
-                    let handshake = TlsAcceptor::from(tls).accept(stream);
-                    match tokio::time::timeout(header_wait, handshake).await {
-                        Ok(Ok(stream)) => connection(stream, Peer::Tcp(peer), gateway, watcher).await,
-                        Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-                        Err(_) => tracing::debug!("a TLS handshake took too long"),
-                    }
-                    drop(permit);
-                });
-            }
-            Ok(Accepted::Unix(stream)) => {
-                tokio::spawn(async move {
-                    connection(stream, Peer::Unix, gateway, watcher).await;
-                    drop(permit);
-                });
-            }
+        let (socket, tls, peer) = match accepted {
+            Ok(Accepted::Tcp(stream, peer, tls)) => (Socket::tcp(stream, Some(permit)), tls, Peer::Tcp(peer)),
+            Ok(Accepted::Unix(stream)) => (Socket::unix(stream, Some(permit)), None, Peer::Unix),
             Err(error) => {
                 if warned.is_none_or(|at| at.elapsed() >= WARN_AGAIN) {
                     warned = Some(Instant::now());
                     tracing::warn!(%error, "a connection could not be accepted");
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
             }
-        }
+        };
+        let answers = FromPeer { answers: answers.clone(), peer };
+        let (terms, open) = (terms.clone(), open.clone());
+        tokio::spawn(async move {
+            connection::serve(socket, tls, answers, terms).await;
+            drop(open);
+        });
     }
     if let Listener::Unix(_, path) = &listener {
         let _ = std::fs::remove_file(path);
@@ -152,7 +154,7 @@ async fn accept_loop(
 
 enum Accepted {
     Tcp(TcpStream, SocketAddr, Option<Arc<ServerConfig>>),
-    Unix(tokio::net::UnixStream),
+    Unix(UnixStream),
 }
 
 /// A connection, and the right to hold it: without one nothing is accepted, and who connects waits in the backlog.
@@ -178,44 +180,4 @@ async fn accept(listener: &Listener) -> std::io::Result<Accepted> {
         }
         Listener::Unix(listener, _) => listener.accept().await.map(|(stream, _)| Accepted::Unix(stream)),
     }
-}
-
-async fn connection<I>(stream: I, peer: Peer, gateway: Arc<Gateway>, watcher: Watcher)
-where
-    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let header_wait = gateway.limits.header_wait;
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(header_wait).max_buf_size(64 << 10);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(Some(PING))
-        .keep_alive_timeout(PING)
-        .max_concurrent_streams(STREAMS)
-        .max_header_list_size(64 << 10);
-    let seen = Arc::new(AtomicBool::new(false));
-    let saw = seen.clone();
-    let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
-        saw.store(true, Ordering::Relaxed);
-        request.extensions_mut().insert(peer.clone());
-        let gateway = gateway.clone();
-        async move { Ok::<_, Infallible>(gateway.answer(ClientBody::of(request)).await) }
-    });
-    let served = watcher.watch(builder.serve_connection(TokioIo::new(stream), service).into_owned());
-    match until_silent(served, &seen, header_wait).await {
-        Some(Ok(())) => {}
-        Some(Err(error)) => tracing::debug!(%error, "a client's connection ended"),
-        None => tracing::debug!("a client sent no request in time"),
-    }
-}
-
-/// Serves a connection; drops it, with `None`, when its first request's head has not come in time. The protocol's own
-/// clocks do not see a client that says nothing at all: they start when the first bytes have told which protocol it is.
-async fn until_silent<F: Future>(served: F, seen: &AtomicBool, wait: Duration) -> Option<F::Output> {
-    let mut served = pin!(served);
-    if let Ok(output) = tokio::time::timeout(wait, served.as_mut()).await {
-        return Some(output);
-    }
-    if seen.load(Ordering::Relaxed) { Some(served.await) } else { None }
 }

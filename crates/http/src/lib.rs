@@ -1,12 +1,13 @@
 //! The gateway's face: its own accept loop, the routes of the dialects, caller authentication, and what operators and
 //! probes read. It gets the engine and its ports; it knows no store, no driver and no configuration file.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod accept;
 pub mod callers;
 pub mod catalog;
 mod client_body;
+mod connection;
 mod dialects;
 mod headers;
 pub mod limits;

@@ -1,6 +1,6 @@
 //! Reads a request body within its bounds: bytes, time, and the bytes that all requests together may hold.
 
-use crate::client_body::ClientBody;
+use crate::client_body::{BodyError, ClientBody};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Body;
@@ -118,7 +118,7 @@ fn grown(capacity: usize, length: usize, announced: Option<u64>, limit: usize) -
     capacity.saturating_mul(2).max(FIRST_ROOM).min(announced).min(limit).max(length)
 }
 
-fn broken(error: &hyper::Error) -> Unread {
+fn broken(error: &BodyError) -> Unread {
     let mut why = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {

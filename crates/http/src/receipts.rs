@@ -13,6 +13,9 @@ pub enum Delivery {
     Acked,
     /// The kernel has accepted every byte and no reset was seen.
     Flushed,
+    /// No proof at all: the last byte has left for the connection. For the tests that must fail with it.
+    #[doc(hidden)]
+    Forced,
 }
 
 /// Makes receipts. All clones share the one mint.
