@@ -12,8 +12,8 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use turnkeep_base::{AccountId, Fault, Secret};
 use turnkeep_policy::accounts::{
-    AccountKey, AccountSpec, Applied, Bearing, Candidate, ChargeRef, Judged, Need, Pick, Pool, Saved, Snapshot, Status,
-    Taken, Tier, Unavailable, UpstreamSnapshot, UpstreamSpec,
+    AccountKey, AccountSpec, Applied, Bearing, Candidate, ChargeRef, Judged, Need, Pick, Pool, Saved, Snapshot, Taken,
+    Tier, Unavailable, UpstreamSnapshot, UpstreamSpec,
 };
 use turnkeep_policy::queue::{Queue, Ticket};
 use turnkeep_policy::{Moment, Tuning};

@@ -59,6 +59,11 @@ pub struct Pace {
 }
 
 impl Pace {
+    /// Bytes of the reply that the reader has taken.
+    pub fn read(self) -> u64 {
+        self.read
+    }
+
     /// Bytes have waited for it ever since `before`, and it has taken fewer than this.
     pub fn is_under(self, before: Pace, bytes: u64) -> bool {
         before.waiting && self.waiting && before.emptied == self.emptied && self.read - before.read < bytes

@@ -50,7 +50,7 @@ async fn a_reply_of_known_length_is_whole_only_when_its_turn_has_ended() {
     turn.push(b"ab");
     read_to(&mut client, b"ab").await;
     turn.push(b"cd");
-    until(|| turn.writer.read() == 4).await;
+    until(|| turn.writer.pace().read() == 4).await;
     assert!(!turn.writer.is_gone());
     turn.writer.end();
     read_to(&mut client, b"cd").await;
