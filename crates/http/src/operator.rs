@@ -63,6 +63,8 @@ pub fn counters(tally: &Tally, gateway: &Gateway) -> Vec<(&'static str, u64)> {
         ("transient_replays", tally.transient_replays.get()),
         ("corroborated", tally.corroborated.get()),
         ("fault_records_lost", gateway.health.faults_lost()),
+        ("ledger_lost", gateway.health.ledger_lost()),
+        ("answers_lost", gateway.health.answers_lost()),
         ("config_reloads", config.reloads),
         ("config_refused", config.refused),
         ("dead_credentials", dead),

@@ -51,6 +51,10 @@ pub trait Health: Send + Sync {
     fn check(&self) -> futures_util::future::BoxFuture<'_, Result<(), String>>;
     /// Proofs of faults that found no room to be kept, since start.
     fn faults_lost(&self) -> u64;
+    /// Ledger entries that are missing or have lost their end, since start.
+    fn ledger_lost(&self) -> u64;
+    /// Changes to kept answers that were never written down, since start.
+    fn answers_lost(&self) -> u64;
     /// Why an account's secret could not be had or refreshed, if so.
     fn secret_problem(&self, account: &AccountId) -> Option<String>;
     /// The running configuration.

@@ -226,3 +226,16 @@ async fn a_certificate_that_is_none_fails_the_check() {
     let (result, said) = check(&folder, "[server]\ntls = { cert = \"c\", key = \"k\" }\n", false).await;
     refused(result, &said, "CANNOT BE USED");
 }
+
+#[tokio::test]
+async fn a_keys_limits_are_shown_and_an_end_that_has_passed_and_models_without_a_price_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("secret"), "sk-not-shown-anywhere\n").unwrap();
+    let key = "[[keys]]\nname = \"old\"\nsecret = { file = \"secret\" }\nmax_in_flight = 3\nexpires = 2001-01-01\n\
+               budget = { usd = 0.5, per = \"week\" }\n";
+    let (result, said) = check(&folder, &format!("{UPSTREAM}{key}"), false).await;
+    result.unwrap();
+    for part in ["3 turns at once, 0.5usd/week", "EXPIRED", "refused models without a price"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}

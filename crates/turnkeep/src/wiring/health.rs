@@ -36,6 +36,14 @@ impl Health for Parts {
         self.store.faults_lost()
     }
 
+    fn ledger_lost(&self) -> u64 {
+        self.store.ledger_lost()
+    }
+
+    fn answers_lost(&self) -> u64 {
+        self.store.answers_lost()
+    }
+
     fn secret_problem(&self, account: &AccountId) -> Option<String> {
         self.keeper.problem(account)
     }

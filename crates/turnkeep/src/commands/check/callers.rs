@@ -2,8 +2,11 @@
 
 use super::Failure;
 use super::look::Look;
-use crate::config::{Config, KeyRule, startup_rule};
+use crate::config::{Config, KeyRule, show_budget, startup_rule};
 use std::io::Write;
+use turnkeep_engine::ports::WallClock;
+use turnkeep_policy::limits::Limits;
+use turnkeep_store::SystemClock;
 
 /// A caller's secret shorter than this is told as weak, in characters.
 const SHORT_KEY: usize = 16;
@@ -37,6 +40,12 @@ pub(super) fn lines(out: &mut impl Write, config: &Config, look: &Look) -> Resul
             }
         };
         writeln!(out, "key       {}: {} for {}, secret {secret}", key.name, scopes.join(", "), key.models.join(", "))?;
+        if let Some(words) = limit_words(&key.limits) {
+            writeln!(out, "  limits  {words}")?;
+        }
+        if key.expires_ms.is_some_and(|end| end <= SystemClock.unix_ms()) {
+            writeln!(out, "  EXPIRED: it opens nothing any more; give it another end, or remove it")?;
+        }
     }
     let none = "none here, none in the store";
     match (startup_rule(config, look.keys.unwrap_or(0) > 0), look.keys) {
@@ -60,6 +69,17 @@ pub(super) fn lines(out: &mut impl Write, config: &Config, look: &Look) -> Resul
         )?,
     }
     Ok(missing)
+}
+
+fn limit_words(limits: &Limits) -> Option<String> {
+    let parts = [
+        limits.requests_per_minute.map(|number| format!("{number} requests a minute")),
+        limits.tokens_per_minute.map(|number| format!("{number} tokens a minute")),
+        limits.max_in_flight.map(|number| format!("{number} turns at once")),
+        limits.budget.map(|budget| show_budget(&budget)),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 fn same(one: &turnkeep_base::Secret, other: &turnkeep_base::Secret) -> bool {
