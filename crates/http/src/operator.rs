@@ -7,6 +7,7 @@ use crate::respond;
 use crate::service::Gateway;
 use http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -63,6 +64,7 @@ pub fn counters(tally: &Tally, gateway: &Gateway) -> Vec<(&'static str, u64)> {
         ("transient_replays", tally.transient_replays.get()),
         ("corroborated", tally.corroborated.get()),
         ("fault_records_lost", gateway.health.faults_lost()),
+        ("unrecorded_turns", tally.unrecorded.get()),
         ("ledger_lost", gateway.health.ledger_lost()),
         ("answers_lost", gateway.health.answers_lost()),
         ("config_reloads", config.reloads),
@@ -78,7 +80,7 @@ pub fn counters(tally: &Tally, gateway: &Gateway) -> Vec<(&'static str, u64)> {
     list
 }
 
-/// The counters as JSON. Conversations, affinity, continuity and cache are not in this version and stay at 0.
+/// The counters as JSON. Upstream conversations are not in this version and stay at 0.
 pub fn connect_metrics(gateway: &Gateway) -> Response<ReplyBody> {
     let tally = &gateway.engine.tally;
     let mut object = Map::new();
@@ -88,13 +90,26 @@ pub fn connect_metrics(gateway: &Gateway) -> Response<ReplyBody> {
     for (name, count) in counters(tally, gateway) {
         object.insert(name.into(), json!(count));
     }
+    let engine = &gateway.engine;
+    let (bonds, kept, now) = (&engine.bonds, &engine.kept, engine.admission.present());
+    let ((bindings, histories), (cached, held)) = (bonds.sizes(now), kept.sizes(now));
     object.insert(
         "conversations".into(),
-        json!({"size": 0, "hits": 0, "misses": 0, "restored": 0, "advanced": 0, "dropped": 0, "held": 0}),
+        json!({"size": 0, "hits": 0, "misses": 0, "restored": 0, "advanced": 0, "dropped": 0, "held": held}),
     );
-    object.insert("affinity".into(), json!({"size": 0, "binds": 0, "hits": 0}));
-    object.insert("continuity".into(), json!({"size": 0, "commits": 0}));
-    object.insert("cache".into(), json!({"size": 0, "stores": 0, "hits": 0}));
+    object.insert("affinity".into(), json!({"size": bindings, "binds": bonds.binds.get(), "hits": bonds.hits.get()}));
+    object.insert("continuity".into(), json!({"size": histories, "commits": bonds.commits.get()}));
+    object.insert(
+        "cache".into(),
+        json!({"size": cached, "stores": kept.cache_stores.get(), "hits": kept.cache_hits.get()}),
+    );
+    object.insert(
+        "held".into(),
+        json!({"size": held, "stores": kept.holds.get(), "served": kept.held_served.get(), "joined": kept.joins.get()}),
+    );
+    object.insert("turns_open".into(), json!(tally.turns_open.load(Ordering::Relaxed)));
+    object.insert("recorded_bytes".into(), json!(engine.recorded_bytes()));
+    object.insert("echoed".into(), json!(bonds.echoes.get()));
     let accounts: Vec<Value> = gateway.engine.admission.snapshots().iter().map(|s| account(gateway, s)).collect();
     object.insert("accounts".into(), Value::Array(accounts));
     let upstreams = gateway.engine.admission.upstreams();

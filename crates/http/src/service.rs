@@ -143,6 +143,11 @@ impl Gateway {
         &self.engine
     }
 
+    /// What the keys have used of their limits.
+    pub fn meters(&self) -> &Arc<Meters> {
+        &self.meters
+    }
+
     /// The keys.
     pub fn callers(&self) -> &Callers {
         &self.callers

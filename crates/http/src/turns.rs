@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 use turnkeep_base::{CallerScope, ClientError, Dialect, FaultKind, Price, TurnId, Usage};
+use turnkeep_dialect::identity;
 use turnkeep_dialect::request::{self, ClientRequest, Operation};
 use turnkeep_dialect::{chat, messages};
 use turnkeep_engine::ports::Permit;
@@ -139,8 +140,13 @@ async fn admit(
     };
     let held = gateway.meters.reserve(caller, estimate(&read, price)).map_err(limited)?;
     let peer = head.extensions.get::<Peer>();
+    let own = identity::session(&read, &|name| head.headers.get(name)?.to_str().ok());
+    let session = match (asked.session, own) {
+        (Some(named), Some(own)) => Some(format!("{named}/{own}")),
+        (named, own) => named.or(own),
+    };
     let terms = Terms {
-        session: asked.session,
+        session,
         idempotency: asked.idempotency,
         bypass: asked.bypass,
         cache,

@@ -8,6 +8,7 @@ mod keys;
 mod listening;
 mod live;
 mod reload;
+mod remembered;
 mod standing;
 mod upstreams;
 
@@ -154,7 +155,7 @@ pub async fn wire_within(config: Config, limits: Limits) -> Result<Wired, Failur
         ledger: Arc::new(StoreLedger(store.clone())),
         answer_store: Arc::new(StoreLedger(store.clone())),
         echo: Arc::new(receipts.clone()),
-        hash_key: [0; 32],
+        hash_key: store.fingerprint_key(),
         faults: Arc::new(StoreFaults { store: store.clone(), keeper: keeper.clone() }),
         clock: clock.clone(),
         random: Arc::new(SystemRandom),
@@ -179,6 +180,7 @@ pub async fn wire_within(config: Config, limits: Limits) -> Result<Wired, Failur
     let parts =
         live::Parts { gateway: gateway.clone(), admission: admission.clone(), store: store.clone(), keeper, notices };
     let live = Live::begin(parts, config).await?;
+    remembered::take_up(&gateway, store.as_ref()).await?;
     let made_key = made;
     Ok(Wired { gateway, listeners, bound, store, admission, grace, live, file: None, made_key, recovered })
 }
