@@ -159,6 +159,27 @@ async fn a_client_that_closes_before_the_last_chunk_has_the_reply() {
 }
 
 #[tokio::test]
+async fn a_reply_is_looked_after_when_its_connection_is_over_for_the_protocol() {
+    for reads in [true, false] {
+        let (mut server, mut client) = plain(HELD).await;
+        let ask = b"POST /turn HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}";
+        client.write_all(ask).await.unwrap();
+        let mut turn = server.turn().await;
+        turn.reply(&vec![b'x'; 256 << 10]);
+        soon(server.served).await.unwrap();
+        assert_eq!(server.deliveries.waiting(), 1);
+        if reads {
+            let mut all = Vec::new();
+            soon(client.read_to_end(&mut all)).await.unwrap();
+            assert!(all.ends_with(LAST_CHUNK), "and then the end");
+        } else {
+            reset(client);
+        }
+        assert_eq!(turn.outcome().await.is_ok(), reads);
+    }
+}
+
+#[tokio::test]
 async fn what_was_acknowledged_before_a_reset_has_arrived_and_what_was_not_has_not() {
     for (buffers, bytes, read) in [(Buffers::default(), 1000, true), (HELD, 256 << 10, false)] {
         let (server, mut client) = pair(buffers).await;
