@@ -1,6 +1,7 @@
 //! A client's request before it is known where it goes: what the gateway must know of it (model, mode, size), that it
 //! has the form its dialect asks for, and the edits that a same-dialect route makes to its bytes.
 
+use crate::identity::{Foreign, strip_edits};
 use crate::json::{Invalid, Span};
 use crate::turn::Turn;
 use crate::{chat, messages};
@@ -103,7 +104,8 @@ impl ClientRequest {
         }
         match self.dialect {
             Dialect::Chat => edits.extend(chat::request::usage_edit(self)),
-            Dialect::Messages => {}
+            // Thinking that no Messages upstream made: the conversation has been elsewhere.
+            Dialect::Messages => edits.extend(strip_edits(self, Foreign::Enveloped)),
         }
         edits.sort_by_key(|edit| edit.span.start);
         edits
@@ -114,6 +116,27 @@ impl ClientRequest {
         apply(&self.body, &self.edits(upstream_model))
     }
 
+    /// The body for a same-dialect upstream whose owner did not make the signed or redacted thinking in it: the same
+    /// without that thinking. What was taken is to be named as dropped (`thinking`); false when there was none.
+    pub fn pass_through_elsewhere(&self, upstream_model: &str) -> (Bytes, bool) {
+        let stripped = strip_edits(self, Foreign::All);
+        let any = !stripped.is_empty();
+        let mut edits = self.edits(upstream_model);
+        // All of it covers what the ordinary edits take out.
+        let inside =
+            |edit: &Edit| !edit.span.is_empty() && stripped.iter().any(|other| overlaps(&edit.span, &other.span));
+        edits.retain(|edit| !inside(edit));
+        edits.extend(stripped);
+        edits.sort_by_key(|edit| edit.span.start);
+        (apply(&self.body, &edits), any)
+    }
+
+    /// What [`ClientRequest::pass_through`] takes out of the body, by the names that the client is told.
+    pub fn dropped_in_passing(&self) -> Vec<String> {
+        let enveloped = self.dialect == Dialect::Messages && !strip_edits(self, Foreign::Enveloped).is_empty();
+        if enveloped { vec!["thinking".into()] } else { Vec::new() }
+    }
+
     /// The canonical turn.
     pub fn turn(&self) -> Result<Turn<'_>, Invalid> {
         match self.dialect {
@@ -121,6 +144,10 @@ impl ClientRequest {
             Dialect::Messages => messages::request::decode(&self.body),
         }
     }
+}
+
+fn overlaps(one: &Span, other: &Span) -> bool {
+    one.start < other.end && other.start < one.end
 }
 
 /// Applies edits, which are sorted and do not overlap.

@@ -199,11 +199,16 @@ fn every_feature_goes_through_every_pair() {
                 let body = Bytes::from(serde_json::to_vec(&asked).unwrap());
                 let read = read(client, Operation::Generate, body).unwrap_or_else(|error| panic!("{what}: {error}"));
 
-                // The same dialect: the model's name, and Chat's wish for usage.
+                // The same dialect: the model's name, Chat's wish for usage, and no thinking in our own envelope.
                 let same: Value = serde_json::from_slice(&read.pass_through("up")).unwrap();
                 asked["model"] = "up".into();
                 if client == Dialect::Chat && stream {
                     asked["stream_options"] = json!({"include_usage":true});
+                }
+                if read.dropped_in_passing() == ["thinking"] {
+                    // What the gateway signed itself is for the way back to Chat alone.
+                    let ours = |block: &Value| block["signature"] == turnkeep_dialect::chat::SIGNATURE;
+                    asked["messages"][1]["content"].as_array_mut().unwrap().retain(|block| !ours(block));
                 }
                 assert_eq!(same, asked, "{}: {client} to {client}", feature.name);
 

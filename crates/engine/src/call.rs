@@ -21,8 +21,9 @@ pub struct Written {
     pub dropped: Vec<String>,
 }
 
-/// Writes the turn for a route.
-pub fn write(input: &TurnInput, route: &Route) -> Result<Written, Invalid> {
+/// Writes the turn for a route. `elsewhere`: what the history holds of a provider's own making was made at another upstream
+/// than the route's, which cannot read it.
+pub fn write(input: &TurnInput, route: &Route, elsewhere: bool) -> Result<Written, Invalid> {
     let request = &input.request;
     let same = request.dialect == route.upstream.dialect;
     let path = match (route.upstream.dialect, request.operation, input.beta && same) {
@@ -33,8 +34,13 @@ pub fn write(input: &TurnInput, route: &Route) -> Result<Written, Invalid> {
         (Dialect::Messages, Operation::CountTokens, true) => "/v1/messages/count_tokens?beta=true",
     };
     if same {
-        let body = request.pass_through(&route.model);
-        return Ok(Written { path, headers: input.headers.clone(), body, dropped: Vec::new() });
+        let (body, dropped) = if elsewhere {
+            let (body, stripped) = request.pass_through_elsewhere(&route.model);
+            (body, if stripped { vec!["thinking".to_owned()] } else { Vec::new() })
+        } else {
+            (request.pass_through(&route.model), request.dropped_in_passing())
+        };
+        return Ok(Written { path, headers: input.headers.clone(), body, dropped });
     }
     let encoded = encode(route.upstream.dialect, &request.turn()?, &route.model)?;
     let mut headers = HeaderMap::new();

@@ -525,7 +525,9 @@ impl Drive {
 
     fn record(&mut self) {
         let Some(lease) = &self.lease else { return };
-        let written = match call::write(&self.input, lease.route()) {
+        let owner = self.known.owner.as_ref();
+        let elsewhere = owner.is_some_and(|owner| owner.upstream != lease.route().upstream.name);
+        let written = match call::write(&self.input, lease.route(), elsewhere) {
             Ok(written) => written,
             Err(invalid) => {
                 self.uncarriable = Some(invalid.into());

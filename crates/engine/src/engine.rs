@@ -37,8 +37,6 @@ pub struct Terms {
     pub labels: Arc<str>,
     /// What was set aside of the caller's limits.
     pub reservation: Option<Box<dyn Reservation>>,
-    /// Headers that tell the caller what is left of its limits.
-    pub told: HeaderMap,
 }
 
 /// A turn that has been authenticated, read and resolved.

@@ -59,8 +59,6 @@ pub fn timeout(client: &HeaderMap) -> Result<Option<Duration>, String> {
 /// What a client asks for of the gateway itself, beside its request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// The client's own name for its conversation, as part of its session.
-    pub session: Option<String>,
     /// A key under which the same request is not answered anew.
     pub idempotency: Option<String>,
     /// Held and cached answers are not wanted.
@@ -70,7 +68,8 @@ pub struct Asked {
 impl Asked {
     /// From the headers. One that cannot be meant is refused by name: ignored, it would do what the client does not want.
     pub fn of(client: &HeaderMap) -> Result<Asked, ClientError> {
-        let conversation = visible(client, "x-turnkeep-conversation", 200)?;
+        // What it names is the session's (`dialect::identity`); here it is only refused where it cannot be a name.
+        visible(client, "x-turnkeep-conversation", 200)?;
         let bypass = match client.get("x-turnkeep-cache") {
             None => false,
             Some(value) if value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"bypass") => true,
@@ -79,8 +78,7 @@ impl Asked {
                 return Err(ClientError::invalid("x-turnkeep-cache", message));
             }
         };
-        let session = conversation.map(|conversation| format!("c:{conversation}"));
-        Ok(Asked { session, idempotency: visible(client, "idempotency-key", 255)?, bypass })
+        Ok(Asked { idempotency: visible(client, "idempotency-key", 255)?, bypass })
     }
 }
 
@@ -134,8 +132,7 @@ mod tests {
             ("x-turnkeep-cache", "Bypass"),
             ("x-turnkeep-conversation", "chat-1"),
         ]));
-        let expected =
-            Asked { session: Some("c:chat-1".into()), idempotency: Some("8e03978e-40d5".into()), bypass: true };
+        let expected = Asked { idempotency: Some("8e03978e-40d5".into()), bypass: true };
         assert_eq!(asked.unwrap(), expected);
         assert_eq!(Asked::of(&HeaderMap::new()).unwrap(), Asked::default());
         for (name, value) in [

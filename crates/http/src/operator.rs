@@ -65,6 +65,7 @@ pub fn counters(tally: &Tally, gateway: &Gateway) -> Vec<(&'static str, u64)> {
         ("corroborated", tally.corroborated.get()),
         ("fault_records_lost", gateway.health.faults_lost()),
         ("unrecorded_turns", tally.unrecorded.get()),
+        ("echoed", gateway.engine.bonds.echoes.get()),
         ("ledger_lost", gateway.health.ledger_lost()),
         ("answers_lost", gateway.health.answers_lost()),
         ("config_reloads", config.reloads),
@@ -107,9 +108,8 @@ pub fn connect_metrics(gateway: &Gateway) -> Response<ReplyBody> {
         "held".into(),
         json!({"size": held, "stores": kept.holds.get(), "served": kept.held_served.get(), "joined": kept.joins.get()}),
     );
-    object.insert("turns_open".into(), json!(tally.turns_open.load(Ordering::Relaxed)));
-    object.insert("recorded_bytes".into(), json!(engine.recorded_bytes()));
-    object.insert("echoed".into(), json!(bonds.echoes.get()));
+    let open = tally.turns_open.load(Ordering::Relaxed);
+    object.insert("now".into(), json!({"turns_open": open, "recorded_bytes": engine.recorded_bytes()}));
     let accounts: Vec<Value> = gateway.engine.admission.snapshots().iter().map(|s| account(gateway, s)).collect();
     object.insert("accounts".into(), Value::Array(accounts));
     let upstreams = gateway.engine.admission.upstreams();

@@ -140,11 +140,7 @@ async fn admit(
     };
     let held = gateway.meters.reserve(caller, estimate(&read, price)).map_err(limited)?;
     let peer = head.extensions.get::<Peer>();
-    let own = identity::session(&read, &|name| head.headers.get(name)?.to_str().ok());
-    let session = match (asked.session, own) {
-        (Some(named), Some(own)) => Some(format!("{named}/{own}")),
-        (named, own) => named.or(own),
-    };
+    let session = identity::session(&read, &|name| head.headers.get(name)?.to_str().ok());
     let terms = Terms {
         session,
         idempotency: asked.idempotency,

@@ -23,6 +23,8 @@ pub(super) struct Canonical<'k> {
 /// Where a member of an object stands in `out`.
 #[derive(Clone, Copy)]
 pub(super) struct Member {
+    /// The first bytes of its key, by which most keys differ already.
+    first: u64,
     /// Its key.
     from: usize,
     /// Its value.
@@ -75,7 +77,10 @@ impl<'k> Canonical<'k> {
         self.text(key);
         let value = self.out.len();
         self.value(r)?;
-        self.members.push(Member { from, value, to: self.out.len() });
+        let mut first = [0; 8];
+        let length = key.len().min(8);
+        first[..length].copy_from_slice(&key.as_bytes()[..length]);
+        self.members.push(Member { first: u64::from_be_bytes(first), from, value, to: self.out.len() });
         Ok(())
     }
 
@@ -84,29 +89,37 @@ impl<'k> Canonical<'k> {
         put_text(self.key, &mut self.out, text);
     }
 
-    /// The members since `base` in the order of their keys, each as its bytes.
-    pub(super) fn sorted(&mut self, base: usize) -> impl Iterator<Item = &[u8]> {
+    /// Puts the members since `base` in the order of their keys; tells whether they were not in it already.
+    fn order(&mut self, base: usize) -> bool {
         let out = &self.out;
         let members = &mut self.members[base..];
         let key = |member: &Member| &out[member.from..member.value];
-        if !members.is_sorted_by(|one, other| key(one) <= key(other)) {
-            members.sort_by(|one, other| key(one).cmp(key(other)));
+        let compare = |one: &Member, other: &Member| one.first.cmp(&other.first).then_with(|| key(one).cmp(key(other)));
+        let sorted = members.is_sorted_by(|one, other| compare(one, other).is_le());
+        if !sorted {
+            // Stable: members of one key stay in their order.
+            members.sort_by(compare);
         }
-        members.iter().map(|member| &out[member.from..member.to])
+        !sorted
+    }
+
+    /// The members since `base` in the order of their keys, each as its bytes.
+    pub(super) fn sorted(&mut self, base: usize) -> impl Iterator<Item = &[u8]> {
+        self.order(base);
+        self.members[base..].iter().map(|member| &self.out[member.from..member.to])
     }
 
     /// Puts the members since `base`, which are the end of `out`, in order.
     fn sort(&mut self, base: usize) {
-        let Some(first) = self.members.get(base) else { return };
-        let start = first.from;
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        for member in self.sorted(base) {
-            scratch.extend_from_slice(member);
+        if self.order(base) {
+            let start = self.members[base..].iter().map(|member| member.from).min().unwrap_or(self.out.len());
+            self.scratch.clear();
+            self.scratch.extend_from_slice(&self.out[start..]);
+            self.out.truncate(start);
+            for member in &self.members[base..] {
+                self.out.extend_from_slice(&self.scratch[member.from - start..member.to - start]);
+            }
         }
-        self.out.truncate(start);
-        self.out.extend_from_slice(&scratch);
-        self.scratch = scratch;
         self.members.truncate(base);
     }
 }
@@ -114,8 +127,8 @@ impl<'k> Canonical<'k> {
 /// Appends a text: itself, or its hash where it is long.
 pub(super) fn put_text(key: &HashKey, out: &mut Vec<u8>, text: &str) {
     if text.len() < LONG {
-        out.push(b's');
-        out.extend_from_slice(&(text.len() as u64).to_le_bytes());
+        let [low, high, ..] = text.len().to_le_bytes();
+        out.extend_from_slice(&[b's', low, high]);
         out.extend_from_slice(text.as_bytes());
     } else {
         out.push(b'h');

@@ -21,6 +21,8 @@ pub struct History {
     /// Of the system prompt before the messages and the tools: what a provider's prompt cache holds of every conversation
     /// of this kind. Without volatile lines and cache marks; the tools' schemas count as they are written.
     pub prefix: Fingerprint,
+    /// Of the system prompt and what was said before the first answer: the same in every turn of a conversation.
+    pub opening: Fingerprint,
     /// Of the conversation up to and including each run of the assistant's messages, oldest first; at most the last 8.
     pub answers: Vec<Fingerprint>,
     /// Of the conversation up to its last message.
@@ -53,15 +55,19 @@ pub fn history(key: &HashKey, turn: &Turn<'_>) -> History {
     }
     let start = chain.link(b'S');
     let prefix = tools(key, &start, turn);
-    let (mut answers, mut from) = (Vec::new(), 0);
+    let (mut answers, mut from, mut opening) = (Vec::new(), 0, start);
     while let Some(first) = messages.get(from) {
         let assistant = first.role == Role::Assistant;
         let length = messages[from..].iter().take_while(|next| (next.role == Role::Assistant) == assistant).count();
         let run = &messages[from..from + length];
         from += length;
         if !assistant {
+            let first_run = from == length;
             chain.others(run);
-            chain.link(b'U');
+            let at = chain.link(b'U');
+            if first_run {
+                opening = at;
+            }
             continue;
         }
         let mut said = Said::default();
@@ -76,7 +82,7 @@ pub fn history(key: &HashKey, turn: &Turn<'_>) -> History {
     }
     answers.drain(..answers.len().saturating_sub(ANSWERS));
     let open = chain.known && messages.last().is_some_and(|last| last.role != Role::Assistant);
-    History { prefix, answers, all: chain.at, open }
+    History { prefix, opening, answers, all: chain.at, open }
 }
 
 /// The history with this answer at its end: what [`history`] gives as the last of `answers` for the request in which the

@@ -140,9 +140,9 @@ impl Drive {
             // A turn that went elsewhere for once does not move the binding.
             if effects.bind
                 && !answerer.spilled
-                && let Some(prefix) = self.history().map(|history| history.prefix)
+                && let Some(asked) = self.history().map(|history| (history.prefix, history.opening))
             {
-                let key = self.affinity_key(prefix, &answerer.account.upstream, &answerer.model);
+                let key = self.affinity_key(asked, &answerer.account.upstream, &answerer.model);
                 self.engine.bonds.bind(receipt, now, key, answerer.account.clone());
             }
             if effects.commit

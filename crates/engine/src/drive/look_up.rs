@@ -5,7 +5,7 @@ use crate::kept::{Found, Lead, LookUp};
 use crate::machine::Event;
 use crate::ports::{Again, AnsweredAgain};
 use std::sync::Arc;
-use turnkeep_base::{ClientError, Fingerprint};
+use turnkeep_base::{AccountId, ClientError, Fingerprint};
 use turnkeep_dialect::identity::{self, History};
 use turnkeep_dialect::recorded::{self, Recorded};
 use turnkeep_dialect::reply::ReplyOptions;
@@ -22,6 +22,8 @@ pub(super) struct Known {
     /// `Some(None)`: the request's history cannot be read.
     history: Option<Option<History>>,
     preferred: Option<Vec<AccountKey>>,
+    /// The account that made the last answer of the history.
+    pub(super) owner: Option<AccountId>,
 }
 
 /// An answer that was made before, ready to be written.
@@ -175,15 +177,16 @@ impl Drive {
         }
         let now = self.now();
         let Some(history) = self.history() else { return Vec::new() };
-        let (prefix, last) = (history.prefix, history.answers.last().copied());
+        let (asked, last) = ((history.prefix, history.opening), history.answers.last().copied());
         let bonds = &self.engine.bonds;
         let owner = last.and_then(|history| bonds.owner(now, &self.continuity_key(history)));
-        let mut accounts: Vec<_> = owner.into_iter().collect();
+        let mut accounts: Vec<_> = owner.iter().cloned().collect();
         for route in self.input.routes.iter().take(BOUND_ROUTES) {
-            let key = self.affinity_key(prefix, &route.upstream.name, &route.model);
+            let key = self.affinity_key(asked, &route.upstream.name, &route.model);
             accounts.extend(bonds.bound(now, &key));
         }
         let preferred = self.engine.admission.keys_of(&accounts);
+        self.known.owner = owner;
         self.known.preferred = Some(preferred.clone());
         preferred
     }
@@ -193,10 +196,12 @@ impl Drive {
         identity::of_parts(&self.engine.hash_key, "continuity", &[self.scope.as_bytes(), &history.0])
     }
 
-    /// The key of what is asked, at one upstream for one model.
-    pub(super) fn affinity_key(&self, prefix: Fingerprint, upstream: &str, model: &str) -> Fingerprint {
-        let session = self.input.terms.session.as_deref().unwrap_or("");
-        let parts = [self.scope.as_bytes(), upstream.as_bytes(), model.as_bytes(), &prefix.0, session.as_bytes()];
+    /// The key of what is asked, at one upstream for one model. Where the client names no session, the conversation's
+    /// opening stands for it: a system prompt alone, which many conversations share, would lead them all to one account.
+    pub(super) fn affinity_key(&self, asked: (Fingerprint, Fingerprint), upstream: &str, model: &str) -> Fingerprint {
+        let (prefix, opening) = asked;
+        let session = self.input.terms.session.as_deref().map_or(&opening.0[..], str::as_bytes);
+        let parts = [self.scope.as_bytes(), upstream.as_bytes(), model.as_bytes(), &prefix.0, session];
         identity::of_parts(&self.engine.hash_key, "affinity", &parts)
     }
 }

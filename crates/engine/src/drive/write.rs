@@ -120,9 +120,6 @@ impl Drive {
             };
         }
         headers.insert("x-turnkeep-cache", HeaderValue::from_static(self.cache_word));
-        for (name, value) in &self.input.terms.told {
-            headers.insert(name.clone(), value.clone());
-        }
         headers
     }
 

@@ -88,7 +88,11 @@ fn nothing_is_bound_committed_or_cached_without_a_receipt_and_nothing_that_was_p
             let facts = DeliveryFacts { outcome, receipt: bit(1), source, recorded: bit(2), cacheable: bit(3) };
             let closed = delivery(&facts);
             let completed = outcome == TurnOutcome::Completed;
-            assert_eq!(closed.delivered, completed.then_some(facts.receipt), "one counter, and only for what completed");
+            assert_eq!(
+                closed.delivered,
+                completed.then_some(facts.receipt),
+                "one counter, and only for what completed"
+            );
             if !facts.receipt {
                 assert!(!closed.bind && !closed.commit && !closed.cache && !closed.spend, "{facts:?}");
             }

@@ -177,8 +177,8 @@ async fn an_evicted_account_is_passed_over_while_another_serves() {
     let error = ErrorSpec { status: Some(401), ..ErrorSpec::default() };
     let lab = lab([Rule { account: Some("secret-a".into()), error: Some(error), ..Rule::default() }]).await;
     let world = World::two(CHAT, &lab).await;
-    for _ in 0..12 {
-        assert_eq!(world.client().await.turn(CHAT).await.status, 200);
+    for turn in 0..12 {
+        assert_eq!(world.client().await.turn_of(CHAT, turn).await.status, 200);
     }
     let counters = world.until_at_rest().await;
     assert_eq!(account(&counters, "a")["status"], "errored");

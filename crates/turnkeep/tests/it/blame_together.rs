@@ -91,8 +91,8 @@ async fn two_revoked_keys_that_say_the_same_are_both_evicted() {
             lab.set_account(secret, turnkeep_lab::AccountState::Revoked);
         }
         let world = World::over([Up::at(pair.upstream, &lab).accounts(&THREE)]).await;
-        for _ in 0..12 {
-            assert_eq!(world.client().await.turn(pair).await.status, 200, "{pair:?}");
+        for turn in 0..12 {
+            assert_eq!(world.client().await.turn_of(pair, turn).await.status, 200, "{pair:?}");
         }
         let counters = world.until_at_rest().await;
         assert_eq!((&counters["corroborated"], &counters["dead_credentials"]), (&0.into(), &2.into()), "{pair:?}");

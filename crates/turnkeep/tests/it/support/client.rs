@@ -133,6 +133,14 @@ impl Client {
         self.reply().await
     }
 
+    /// Sends a turn of a conversation of its own, which nothing binds to an account, and reads the whole reply.
+    pub async fn turn_of(&mut self, pair: Pair, conversation: usize) -> Reply {
+        let conversation = conversation.to_string();
+        let body = super::request(pair).to_string();
+        self.ask_with(pair, &[("x-turnkeep-conversation", &conversation)], body.as_bytes()).await;
+        self.reply().await
+    }
+
     /// Reads more; false at the end.
     async fn more(&mut self) -> bool {
         let mut chunk = [0; 16 << 10];
