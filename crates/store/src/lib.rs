@@ -41,6 +41,8 @@ mod sqlite_ports;
 mod standing_sql;
 mod switch_sql;
 mod trouble;
+#[cfg(test)]
+mod trouble_tests;
 mod unopened;
 mod url;
 mod usage_sql;

@@ -99,6 +99,9 @@ pub(crate) enum Command {
     /// Answers when all that was queued before is written, whichever queue it was in.
     Flush(Reply),
     Stop(Reply),
+    /// Runs before the next transaction and outside of any, for a test to make trouble or end it.
+    #[cfg(test)]
+    Bare(Box<dyn FnOnce(&Connection) + Send>),
 }
 
 /// The end of an attempt, and how it was opened if that could not be written.
@@ -181,6 +184,8 @@ impl Writer {
                 due = due.or_else(|| Some(Instant::now() + CLOSE_WAIT));
                 continue;
             }
+            #[cfg(test)]
+            self.run_bare(&mut batch);
             let mut after = self.transaction(&mut batch);
             if !after.withdrawn.is_empty() {
                 batch.extend(after.withdrawn.drain(..).map(Command::Withdraw));
@@ -252,6 +257,8 @@ impl Writer {
                         Command::Job(job) => answers.jobs.push(job),
                         Command::Flush(reply) => answers.flushes.push(reply),
                         Command::Stop(reply) => answers.stops.push(reply),
+                        #[cfg(test)]
+                        Command::Bare(_) => {}
                     }
                 }
                 self.keep(closes);
@@ -270,6 +277,16 @@ impl Writer {
         }
         after.flushes = answers.flushes.into_iter().map(|reply| (reply, result.clone())).collect();
         after
+    }
+
+    #[cfg(test)]
+    fn run_bare(&self, batch: &mut Vec<Command>) {
+        for command in std::mem::take(batch) {
+            match command {
+                Command::Bare(work) => work(&self.conn),
+                other => batch.push(other),
+            }
+        }
     }
 
     fn undo(&self) {
@@ -323,6 +340,8 @@ impl Writer {
                 }
                 Command::Flush(reply) => answers.flushes.push(reply),
                 Command::Stop(reply) => answers.stops.push(reply),
+                #[cfg(test)]
+                Command::Bare(_) => {}
             }
             if failed.is_err() {
                 break;
