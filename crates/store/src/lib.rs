@@ -6,7 +6,7 @@
 //!
 //! **Durability.** An acknowledged write of [`SqliteStore`] survives the death of this process at any instruction,
 //! `kill -9` included. It does not wait for the disk (`synchronous = NORMAL`): a power cut or a kernel crash may lose
-//! the last commits, a few seconds' worth, and never damages the file or tears a commit apart.
+//! the commits since the last checkpoint, about five seconds' worth, and never damages the file or tears a commit apart.
 
 #![forbid(unsafe_code)]
 

@@ -48,6 +48,10 @@ const FLUSHED: usize = 512;
 /// Commits between two checkpoints of the write-ahead log.
 const COMMITS_PER_CHECKPOINT: u32 = 256;
 
+/// How long a commit stays in the log alone where there are fewer. A checkpoint brings the log to the disk first, so
+/// this is how much a power cut may take.
+const CHECKPOINT_AFTER: Duration = if cfg!(test) { Duration::from_millis(100) } else { Duration::from_secs(5) };
+
 pub(crate) type Reply = oneshot::Sender<Result<(), StoreError>>;
 
 /// A write of several statements, done whole or not at all, and the answer to whoever asked for it.
@@ -170,15 +174,23 @@ impl Writer {
             return;
         };
         let mut due: Option<Instant> = None;
+        let mut checkpoint: Option<Instant> = None;
         loop {
+            let wake = due.into_iter().chain(checkpoint).min();
             let received = clock.block_on(async {
-                match due {
+                match wake {
                     None => Some(self.queue.recv_many(&mut batch, QUEUE).await),
                     Some(due) => tokio::time::timeout_at(due, self.queue.recv_many(&mut batch, QUEUE)).await.ok(),
                 }
             });
             if received == Some(0) {
                 break;
+            }
+            if received.is_none() && due.is_none_or(|due| due > Instant::now()) {
+                // One that waits already will take these commits too.
+                self.checkpointer.ask();
+                (commits, checkpoint) = (0, None);
+                continue;
             }
             if received.is_some() && self.put_off(&mut batch) {
                 due = due.or_else(|| Some(Instant::now() + CLOSE_WAIT));
@@ -212,7 +224,9 @@ impl Writer {
             };
             commits += 1;
             if commits >= COMMITS_PER_CHECKPOINT && self.checkpointer.ask() {
-                commits = 0;
+                (commits, checkpoint) = (0, None);
+            } else {
+                checkpoint = checkpoint.or_else(|| Some(Instant::now() + CHECKPOINT_AFTER));
             }
             if !new_stops.is_empty() {
                 self.queue.close();
