@@ -208,7 +208,7 @@ async fn a_file_with_a_torn_page_is_refused_at_the_start_and_left_as_it_is() {
     drop(store);
     let file = folder.path().join("t.db");
     let mut bytes = fs::read(&file).unwrap();
-    let half = bytes.len() / 2 & !4095;
+    let half = (bytes.len() / 2) & !4095;
     bytes[half..half + 4096].fill(0x5a);
     fs::write(&file, &bytes).unwrap();
     let refused = open_at(folder.path()).map(drop).unwrap_err();

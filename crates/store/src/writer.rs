@@ -296,9 +296,10 @@ impl Writer {
     #[cfg(test)]
     fn run_bare(&self, batch: &mut Vec<Command>) {
         for command in std::mem::take(batch) {
-            match command {
-                Command::Bare(work) => work(&self.conn),
-                other => batch.push(other),
+            if let Command::Bare(work) = command {
+                work(&self.conn);
+            } else {
+                batch.push(command);
             }
         }
     }

@@ -1,10 +1,14 @@
 //! The command line: what can be typed. What it does is in [`crate::commands`].
 
+mod store;
+
 use crate::config::Scope;
 use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+
+pub use store::{BackupArgs, NewMasterKey, RekeyArgs, RestoreArgs, Since, UsageArgs};
 
 /// Turnkeep, a self-hosted gateway for language models.
 #[derive(Debug, Parser)]
@@ -30,7 +34,7 @@ pub enum Command {
     Keys {
         /// What to do with them.
         #[command(subcommand)]
-        command: KeysCommand,
+        command: KeysTopic,
     },
     /// Upstream accounts in the store
     Accounts {
@@ -38,6 +42,12 @@ pub enum Command {
         #[command(subcommand)]
         command: AccountsCommand,
     },
+    /// Tokens and cost, from the ledger
+    Usage(UsageArgs),
+    /// Copy the store into a file, while the gateway may run
+    Backup(BackupArgs),
+    /// Put a backup in the place of the store; the gateway must not run
+    Restore(RestoreArgs),
     /// Print what the gateway knows
     Explain {
         /// Of what.
@@ -86,7 +96,17 @@ pub struct CheckArgs {
     pub probe: bool,
 }
 
-/// `keys …`.
+/// `keys …`, the master key's rotation too.
+#[derive(Debug, Subcommand)]
+pub enum KeysTopic {
+    /// What is done with callers' keys.
+    #[command(flatten)]
+    Records(KeysCommand),
+    /// Rotate the store's master key: seal everything anew; the gateway must not run
+    Rekey(RekeyArgs),
+}
+
+/// `keys …`, callers' keys.
 #[derive(Debug, Subcommand)]
 pub enum KeysCommand {
     /// Make a key and print its secret, which is shown this once
