@@ -1,12 +1,12 @@
 //! The command line: what can be typed. What it does is in [`crate::commands`].
 
-mod store;
-
 use crate::config::Scope;
 use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+
+mod store;
 
 pub use store::{BackupArgs, NewMasterKey, RekeyArgs, RestoreArgs, Since, UsageArgs};
 
