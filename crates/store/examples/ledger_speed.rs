@@ -60,7 +60,7 @@ async fn run(store: Arc<SqliteStore>, task: u128, pairs: usize) -> Vec<Duration>
             dialect: Dialect::Messages,
             opened_ms: now,
             estimated_input: 12_345,
-            estimated_cost: None,
+            estimated_cost: Some(37_035_000),
             labels: "{}".into(),
         };
         let began = Instant::now();
@@ -72,7 +72,7 @@ async fn run(store: Arc<SqliteStore>, task: u128, pairs: usize) -> Vec<Duration>
             outcome: AttemptOutcome::Completed,
             usage,
             exact: true,
-            cost: None,
+            cost: Some(44_700_000),
             closed_ms: now + 9,
         };
         store.close(end).await.unwrap();

@@ -103,7 +103,9 @@ pub(crate) fn copy_to(from: &Path, part: &Path, mut progress: Progress) -> Resul
                 StepResult::Done => break,
                 StepResult::More => {}
                 // Nobody else knows of the copy, and the source is read in one snapshot.
-                _ => return Err(BackupError::Database { path: from.to_owned(), why: "it is locked".into() }),
+                StepResult::Busy | StepResult::Locked | _ => {
+                    return Err(BackupError::Database { path: from.to_owned(), why: "it is locked".into() });
+                }
             }
         }
     }

@@ -6,7 +6,7 @@
 //!
 //! **Durability.** An acknowledged write of [`SqliteStore`] survives the death of this process at any instruction,
 //! `kill -9` included. It does not wait for the disk (`synchronous = NORMAL`): a power cut or a kernel crash may lose
-//! the last commits, a few seconds' worth, and never damages the file or tears a commit apart.
+//! the commits since the last checkpoint, about five seconds' worth, and never damages the file or tears a commit apart.
 
 #![forbid(unsafe_code)]
 
@@ -41,6 +41,8 @@ mod sqlite_ports;
 mod standing_sql;
 mod switch_sql;
 mod trouble;
+#[cfg(test)]
+mod trouble_tests;
 mod unopened;
 mod url;
 mod usage_sql;

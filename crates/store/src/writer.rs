@@ -48,6 +48,10 @@ const FLUSHED: usize = 512;
 /// Commits between two checkpoints of the write-ahead log.
 const COMMITS_PER_CHECKPOINT: u32 = 256;
 
+/// How long a commit stays in the log alone where there are fewer. A checkpoint brings the log to the disk first, so
+/// this is how much a power cut may take.
+const CHECKPOINT_AFTER: Duration = if cfg!(test) { Duration::from_millis(100) } else { Duration::from_secs(5) };
+
 pub(crate) type Reply = oneshot::Sender<Result<(), StoreError>>;
 
 /// A write of several statements, done whole or not at all, and the answer to whoever asked for it.
@@ -99,6 +103,9 @@ pub(crate) enum Command {
     /// Answers when all that was queued before is written, whichever queue it was in.
     Flush(Reply),
     Stop(Reply),
+    /// Runs before the next transaction and outside of any, for a test to make trouble or end it.
+    #[cfg(test)]
+    Bare(Box<dyn FnOnce(&Connection) + Send>),
 }
 
 /// The end of an attempt, and how it was opened if that could not be written.
@@ -167,9 +174,11 @@ impl Writer {
             return;
         };
         let mut due: Option<Instant> = None;
+        let mut checkpoint: Option<Instant> = None;
         loop {
+            let wake = due.into_iter().chain(checkpoint).min();
             let received = clock.block_on(async {
-                match due {
+                match wake {
                     None => Some(self.queue.recv_many(&mut batch, QUEUE).await),
                     Some(due) => tokio::time::timeout_at(due, self.queue.recv_many(&mut batch, QUEUE)).await.ok(),
                 }
@@ -177,10 +186,18 @@ impl Writer {
             if received == Some(0) {
                 break;
             }
+            if received.is_none() && due.is_none_or(|due| due > Instant::now()) {
+                // One that waits already will take these commits too.
+                self.checkpointer.ask();
+                (commits, checkpoint) = (0, None);
+                continue;
+            }
             if received.is_some() && self.put_off(&mut batch) {
                 due = due.or_else(|| Some(Instant::now() + CLOSE_WAIT));
                 continue;
             }
+            #[cfg(test)]
+            self.run_bare(&mut batch);
             let mut after = self.transaction(&mut batch);
             if !after.withdrawn.is_empty() {
                 batch.extend(after.withdrawn.drain(..).map(Command::Withdraw));
@@ -207,7 +224,9 @@ impl Writer {
             };
             commits += 1;
             if commits >= COMMITS_PER_CHECKPOINT && self.checkpointer.ask() {
-                commits = 0;
+                (commits, checkpoint) = (0, None);
+            } else {
+                checkpoint = checkpoint.or_else(|| Some(Instant::now() + CHECKPOINT_AFTER));
             }
             if !new_stops.is_empty() {
                 self.queue.close();
@@ -252,6 +271,8 @@ impl Writer {
                         Command::Job(job) => answers.jobs.push(job),
                         Command::Flush(reply) => answers.flushes.push(reply),
                         Command::Stop(reply) => answers.stops.push(reply),
+                        #[cfg(test)]
+                        Command::Bare(_) => {}
                     }
                 }
                 self.keep(closes);
@@ -270,6 +291,17 @@ impl Writer {
         }
         after.flushes = answers.flushes.into_iter().map(|reply| (reply, result.clone())).collect();
         after
+    }
+
+    #[cfg(test)]
+    fn run_bare(&self, batch: &mut Vec<Command>) {
+        for command in std::mem::take(batch) {
+            if let Command::Bare(work) = command {
+                work(&self.conn);
+            } else {
+                batch.push(command);
+            }
+        }
     }
 
     fn undo(&self) {
@@ -323,6 +355,8 @@ impl Writer {
                 }
                 Command::Flush(reply) => answers.flushes.push(reply),
                 Command::Stop(reply) => answers.stops.push(reply),
+                #[cfg(test)]
+                Command::Bare(_) => {}
             }
             if failed.is_err() {
                 break;

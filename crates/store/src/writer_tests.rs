@@ -325,3 +325,20 @@ async fn turns_are_written_between_the_batches_of_a_long_pruning() {
     assert_eq!(left, [5_000 - 256, 5_000 - 512, 5_000 - 768]);
     assert_eq!(pruning.await.unwrap().faults, 5_000);
 }
+
+#[tokio::test]
+async fn a_lone_commit_does_not_stay_in_the_log_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    store.create_key(NewKey::named("the-lone-commit")).await.unwrap();
+    // Nothing else is asked of the writer.
+    let begin = std::time::Instant::now();
+    let there = || {
+        let bytes = std::fs::read(folder.path().join("t.db")).unwrap();
+        bytes.windows(15).any(|window| window == b"the-lone-commit")
+    };
+    while !there() {
+        assert!(begin.elapsed() < std::time::Duration::from_secs(30), "it is in the log alone");
+        std::thread::yield_now();
+    }
+}

@@ -5,19 +5,20 @@
 
 mod support;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use support::{closed, opened, turn_at};
-use turnkeep_engine::ports::AttemptOutcome;
-use turnkeep_store::{Ledger, Store};
+use support::{again, closed, opened, turn_at};
+use turnkeep_engine::ports::{Again, AttemptClosed, AttemptOpened, AttemptOutcome};
+use turnkeep_store::{Ledger, LedgerEntry, Spend, Store};
 
 const FOLDER: &str = "STORE_TEST_VICTIM_FOLDER";
 const ABORT_AT: &str = "STORE_TEST_VICTIM_ABORT_AT";
 const TASKS: u128 = 64;
+const DAY: u64 = 86_400_000;
 
 /// Not a test by itself: it does nothing unless a parent below has named a folder. Then it opens entries until killed,
 /// and prints the turn of each one that was acknowledged.
@@ -35,7 +36,10 @@ fn victim() {
                 tokio::spawn(async move {
                     for turn in 0.. {
                         let random = turn * TASKS + task;
-                        let entry = opened(turn_at(1_000, random), 1);
+                        let entry = AttemptOpened {
+                            estimated_cost: Some(3),
+                            ..opened(turn_at(DAY * (random as u64 % 3), random), 1)
+                        };
                         store.open(entry.clone()).await.unwrap();
                         // One write call a line, so that a kill leaves whole lines.
                         std::io::stderr().write_all(format!("{random:08}\n").as_bytes()).unwrap();
@@ -43,7 +47,12 @@ fn victim() {
                             std::process::abort();
                         }
                         if turn % 2 == 0 {
-                            store.close(closed(entry.attempt, AttemptOutcome::Completed, 1)).await.unwrap();
+                            let cost = (turn % 4 == 0).then_some(7);
+                            let end = closed(entry.attempt, AttemptOutcome::Completed, 1);
+                            store.close(AttemptClosed { cost, ..end }).await.unwrap();
+                        }
+                        if turn % 3 == 0 {
+                            store.again(again(turn_at(2_000, random), Again::Hit));
                         }
                     }
                 })
@@ -91,7 +100,9 @@ async fn check(lines: usize, by_itself: bool) {
     assert!(acknowledged.len() >= lines, "the victim ended too early");
 
     let store = support::sqlite(folder.path());
-    let entries = store.ledger_entries(usize::MAX).await.unwrap();
+    let mut entries = store.ledger_entries(usize::MAX).await.unwrap();
+    agree(&entries, &store.spent(0).await.unwrap());
+    entries.retain(|entry| entry.attempt.number > 0);
     let there: BTreeSet<_> = entries.iter().map(|entry| entry.attempt.turn.bits() & ((1 << 80) - 1)).collect();
     let lost: Vec<_> = acknowledged.difference(&there).collect();
     assert!(lost.is_empty(), "ended after {lines}: lost {lost:?}");
@@ -102,4 +113,20 @@ async fn check(lines: usize, by_itself: bool) {
     let interrupted = entries.iter().filter(|entry| entry.closed.as_ref().unwrap().outcome == "interrupted").count();
     assert_eq!(store.recovered(), interrupted);
     store.shutdown().await.unwrap();
+}
+
+/// What callers have spent is what the ledger adds up to, day by day.
+fn agree(entries: &[LedgerEntry], spend: &[Spend]) {
+    let mut days = BTreeMap::<u32, (u64, u64)>::new();
+    for entry in entries.iter().filter(|entry| entry.attempt.number > 0) {
+        let end = entry.closed.as_ref().unwrap();
+        if end.outcome == "interrupted" {
+            assert_eq!((end.usage.input, end.cost, end.exact), (77, Some(3), false));
+        }
+        let day = days.entry(u32::try_from(entry.opened_ms / DAY).unwrap()).or_default();
+        day.0 += end.usage.input + end.usage.output;
+        day.1 += end.cost.unwrap_or(0);
+    }
+    let kept: BTreeMap<_, _> = spend.iter().map(|spend| (spend.day, (spend.tokens, spend.nano_usd))).collect();
+    assert_eq!((kept, spend.len()), (days.clone(), days.len()));
 }

@@ -7,6 +7,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 use turnkeep_policy::limits::Budget;
 
+mod store;
+
+pub use store::{BackupArgs, NewMasterKey, RekeyArgs, RestoreArgs, Since, UsageArgs};
+
 /// Turnkeep, a self-hosted gateway for language models.
 #[derive(Debug, Parser)]
 #[command(name = "turnkeep", version, about, propagate_version = true, disable_help_subcommand = true)]
@@ -31,7 +35,7 @@ pub enum Command {
     Keys {
         /// What to do with them.
         #[command(subcommand)]
-        command: KeysCommand,
+        command: KeysTopic,
     },
     /// Upstream accounts in the store
     Accounts {
@@ -39,6 +43,12 @@ pub enum Command {
         #[command(subcommand)]
         command: AccountsCommand,
     },
+    /// Tokens and cost, from the ledger
+    Usage(UsageArgs),
+    /// Copy the store into a file, while the gateway may run
+    Backup(BackupArgs),
+    /// Put a backup in the place of the store; the gateway must not run
+    Restore(RestoreArgs),
     /// Print what the gateway knows
     Explain {
         /// Of what.
@@ -87,7 +97,17 @@ pub struct CheckArgs {
     pub probe: bool,
 }
 
-/// `keys …`.
+/// `keys …`, the master key's rotation too.
+#[derive(Debug, Subcommand)]
+pub enum KeysTopic {
+    /// What is done with callers' keys.
+    #[command(flatten)]
+    Records(KeysCommand),
+    /// Rotate the store's master key: seal everything anew; the gateway must not run
+    Rekey(RekeyArgs),
+}
+
+/// `keys …`, callers' keys.
 #[derive(Debug, Subcommand)]
 pub enum KeysCommand {
     /// Make a key and print its secret, which is shown this once

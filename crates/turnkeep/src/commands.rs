@@ -2,6 +2,7 @@
 //! tells a failure by a [`Failure`], so that the binary alone prints and exits.
 
 pub mod accounts;
+pub mod backup;
 pub mod check;
 pub mod demo;
 pub mod explain;
@@ -9,8 +10,13 @@ pub mod init;
 pub mod keys;
 pub mod lab;
 pub(crate) mod open_store;
+pub mod rekey;
+pub mod restore;
 pub mod serve;
+#[cfg(test)]
+mod store_tests;
 mod table;
+pub mod usage;
 
 use crate::config::ConfigErrors;
 use std::fmt;

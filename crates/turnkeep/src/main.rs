@@ -4,8 +4,10 @@
 use clap::Parser;
 use std::io::Write;
 use std::process::ExitCode;
-use turnkeep::cli::{Cli, Command};
-use turnkeep::commands::{Failure, accounts, check, demo, explain, init, keys, lab, serve};
+use turnkeep::cli::{Cli, Command, KeysTopic};
+use turnkeep::commands::{
+    Failure, accounts, backup, check, demo, explain, init, keys, lab, rekey, restore, serve, usage,
+};
 use turnkeep::probe;
 
 #[global_allocator]
@@ -36,7 +38,11 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Demo(args) => demo::run(&args, out, lab::until_stopped()).await,
         Command::Init(args) => init::run(&args, out),
         Command::Check(args) => check::run(&args, out, &probe::Live).await,
-        Command::Keys { command } => keys::run(&command, out).await,
+        Command::Keys { command: KeysTopic::Records(command) } => keys::run(&command, out).await,
+        Command::Keys { command: KeysTopic::Rekey(args) } => rekey::run(&args, out),
+        Command::Usage(args) => usage::run(&args, out).await,
+        Command::Backup(args) => backup::run(&args, out),
+        Command::Restore(args) => restore::run(&args, out),
         Command::Accounts { command } => accounts::run(&command, &mut std::io::stdin(), out).await,
         Command::Explain { topic } => explain::run(&topic, out).await,
         Command::Lab(args) => lab::run(&args, out, lab::until_stopped()).await,

@@ -1,7 +1,7 @@
 //! The whole way: arguments, configuration file, database file, output.
 
 use super::run;
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, KeysTopic};
 use crate::commands::Failure;
 use clap::Parser;
 
@@ -10,7 +10,8 @@ async fn keys(folder: &tempfile::TempDir, args: &[&str]) -> Result<String, Failu
     std::fs::write(&config, "[store]\nurl = \"sqlite:t.db\"\n").unwrap();
     let config = config.display().to_string();
     let typed = ["turnkeep", "keys"].iter().chain(args).copied().chain(["--config", config.as_str()]);
-    let Command::Keys { command } = Cli::try_parse_from(typed).unwrap().command else { panic!("not keys") };
+    let command = Cli::try_parse_from(typed).unwrap().command;
+    let Command::Keys { command: KeysTopic::Records(command) } = command else { panic!("not keys") };
     let mut out = Vec::new();
     run(&command, &mut out).await?;
     Ok(String::from_utf8(out).unwrap())

@@ -2,19 +2,25 @@
 
 use super::Failure;
 use crate::config::{Config, Store as StoreConfig, StoreUrl};
+use std::path::Path;
 use std::sync::Arc;
 use turnkeep_store::{AuditEntry, MasterKey, RecordError, Role, SqliteStore, Store, StoreOptions, SystemClock};
 
-/// Opens it, making it where there is none.
-pub(super) fn open(config: &Config) -> Result<SqliteStore, Failure> {
-    let path = match &config.store.url {
-        StoreUrl::Sqlite(path) => path,
+/// The database's file.
+pub(super) fn path(config: &Config) -> Result<&Path, Failure> {
+    match &config.store.url {
+        StoreUrl::Sqlite(path) => Ok(path),
         StoreUrl::Memory => {
             let words = "store.url is memory:, which ends with its gateway and which no other process can reach; \
                          name a file, as in \"sqlite:turnkeep.db\"";
-            return Err(Failure::Usage(words.into()));
+            Err(Failure::Usage(words.into()))
         }
-    };
+    }
+}
+
+/// Opens it, making it where there is none.
+pub(super) fn open(config: &Config) -> Result<SqliteStore, Failure> {
+    let path = path(config)?;
     let master_key = master_key(&config.store).map_err(|why| Failure::Usage(format!("store.master_key: {why}")))?;
     let options = StoreOptions { role: Role::Tool, master_key, clock: Arc::new(SystemClock) };
     SqliteStore::open(path, options).map_err(Failure::operation)

@@ -320,11 +320,14 @@ impl World {
                 turnkeep::commands::accounts::run(&command, &mut std::io::empty(), &mut out).await.unwrap();
             }
             Command::Explain { topic } => turnkeep::commands::explain::run(&topic, &mut out).await.unwrap(),
+            Command::Usage(args) => turnkeep::commands::usage::run(&args, &mut out).await.unwrap(),
+            Command::Backup(args) => turnkeep::commands::backup::run(&args, &mut out).unwrap(),
             Command::Serve(_)
             | Command::Demo(_)
             | Command::Init(_)
             | Command::Check(_)
             | Command::Keys { .. }
+            | Command::Restore(_)
             | Command::Lab(_) => panic!("not a command for here: {words:?}"),
         }
         String::from_utf8(out).unwrap()
