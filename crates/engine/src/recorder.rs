@@ -64,11 +64,11 @@ impl Recorder {
         self.room.0.fetch_sub(std::mem::take(&mut self.taken), Ordering::Relaxed);
     }
 
-    /// The whole answer; `None` if it is not all here, or nothing is.
+    /// The whole answer; `None` if it is not all here, or nothing is. Its room stays taken until the recording is given
+    /// up: the answer is still held in memory while its receipt is waited for.
     pub(crate) fn finish(&mut self) -> Option<Bytes> {
         let bytes = std::mem::take(&mut self.bytes);
-        let whole = !self.broken && !bytes.is_empty();
-        self.give_up();
+        let whole = !std::mem::replace(&mut self.broken, true) && !bytes.is_empty();
         whole.then(|| bytes.into())
     }
 }
@@ -91,6 +91,8 @@ mod tests {
         recorder.add(&Bytes::from_static(b"two"));
         assert_eq!(room.used(), 7);
         assert_eq!(recorder.finish(), Some(Bytes::from_static(b"one two")));
+        assert_eq!((recorder.finish(), room.used()), (None, 7), "it is still somewhere");
+        recorder.give_up();
         assert_eq!(room.used(), 0);
 
         let mut long = Recorder::new(&room, true);
@@ -118,6 +120,7 @@ mod tests {
         assert_eq!(room.used(), ALL_RECORDED);
         let kept = recorders.iter_mut().filter_map(Recorder::finish).count();
         assert_eq!(kept, ALL_RECORDED / MAX_RECORDED, "the last one found no room");
+        drop(recorders);
         assert_eq!(room.used(), 0);
     }
 }

@@ -128,6 +128,8 @@ impl Drive {
             let request = self.request_print();
             self.engine.kept.hold(self.at(), &self.scope, request, recorded);
         }
+        drop(recorded);
+        self.recorder.give_up();
         // Those who joined look again only now.
         self.leading.clear();
         self.note_end(delivery);

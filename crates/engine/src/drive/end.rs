@@ -117,7 +117,9 @@ impl Drive {
             self.take_last();
             self.recorded = recorded_of(self);
         }
-        self.recorder.give_up();
+        if self.recorded.is_none() {
+            self.recorder.give_up();
+        }
         self.end = Some(end.clone());
         self.count_end(&end);
         let effects = settle::turn(&TurnFacts {

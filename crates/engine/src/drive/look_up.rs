@@ -12,6 +12,8 @@ use turnkeep_dialect::reply::ReplyOptions;
 use turnkeep_dialect::request::Operation;
 use turnkeep_policy::accounts::AccountKey;
 
+/// The client's headers that change what a request asks for.
+const ASKING_HEADERS: [&str; 3] = ["anthropic-version", "anthropic-beta", "openai-beta"];
 /// Routes whose bindings are looked at.
 const BOUND_ROUTES: usize = 4;
 
@@ -39,10 +41,18 @@ impl Drive {
         self.input.caller.is_scoped() && self.input.request.operation == Operation::Generate
     }
 
-    /// The request's fingerprint.
+    /// The request's fingerprint, with the headers that change what it asks for.
     pub(super) fn request_print(&mut self) -> Fingerprint {
-        let (key, request) = (&self.engine.hash_key, &self.input.request);
-        *self.known.request.get_or_insert_with(|| identity::request(key, request))
+        let (key, input) = (&self.engine.hash_key, &self.input);
+        *self.known.request.get_or_insert_with(|| {
+            let request = identity::request(key, &input.request);
+            let headers = ASKING_HEADERS.map(|name| input.headers.get_all(name));
+            let values: Vec<&[u8]> =
+                headers.iter().flat_map(|values| values.iter()).map(|value| value.as_bytes()).collect();
+            let mut parts = vec![&request.0[..], if input.beta { b"beta" } else { b"" }];
+            parts.extend(values);
+            identity::of_parts(key, "request", &parts)
+        })
     }
 
     /// The request's history; `None` where it cannot be read.
