@@ -26,10 +26,11 @@ mod linux {
     /// How the connection stands, of which `written` bytes were given to the kernel.
     pub fn standing(socket: BorrowedFd<'_>, written: u64) -> Option<Standing> {
         let info = info(socket)?;
-        if let Some(acked) = info.bytes_acked {
+        // One that never says more than 0 does not count them: the queue tells below.
+        if let Some(acked) = info.bytes_acked.filter(|&acked| acked > 0 || written == 0) {
             return Some(Standing { acked, over: info.state == CLOSE });
         }
-        // A kernel before 4.1. A reset empties the queue, which then looks like one that was acknowledged: the queue is
+        // A kernel before 4.1, or something that only looks like Linux. A reset empties the queue, which then looks like one that was acknowledged: the queue is
         // read first, and believed only if the connection still stands after that.
         let queued = queued(socket)?;
         let over = self::info(socket)?.state == CLOSE;
