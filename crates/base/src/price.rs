@@ -31,9 +31,24 @@ impl Price {
     }
 }
 
+/// US dollars as a decimal, exact and without zeros at its end.
+pub fn shown_usd(nano: NanoUsd) -> String {
+    let (whole, part) = (nano / 1_000_000_000, nano % 1_000_000_000);
+    let text = format!("{whole}.{part:09}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn money_is_shown_exactly() {
+        let shown = [(0, "0"), (1, "0.000000001"), (1_500_000_000, "1.5"), (20_000_000_000, "20")];
+        for (nano, text) in shown {
+            assert_eq!(shown_usd(nano), text);
+        }
+    }
 
     #[test]
     fn each_kind_of_token_has_its_own_price_and_reasoning_is_paid_once() {

@@ -23,7 +23,6 @@ mod tls;
 mod turns;
 
 pub use accept::{Bound, Listener, Peer, ServeError, serve};
-pub use limits::show_usd;
 pub use receipts::{Delivery, Receipts};
 pub use service::{ConfigState, Gateway, GatewayParts, Health, Limits};
 pub use tls::{TlsError, tls_config};

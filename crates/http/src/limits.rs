@@ -12,7 +12,8 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tokio::time::Instant;
-use turnkeep_base::{ClientError, FaultKind, NanoUsd};
+use turnkeep_base::price::shown_usd;
+use turnkeep_base::{ClientError, FaultKind};
 use turnkeep_engine::ports::{Reservation, Spent, WallClock};
 use turnkeep_policy::Moment;
 use turnkeep_policy::limits::{Amount, Budget, DAY_MS, Left, Limits, Meter, Now, Per, Refused, Reserved, Spend};
@@ -234,16 +235,9 @@ fn of_budget(budget: &Budget) -> String {
 /// A number in the unit of an amount.
 fn shown_amount(unit: &Amount, number: u64) -> String {
     match unit {
-        Amount::NanoUsd(_) => format!("{} USD", show_usd(number)),
+        Amount::NanoUsd(_) => format!("{} USD", shown_usd(number)),
         Amount::Tokens(_) => format!("{number} tokens"),
     }
-}
-
-/// US dollars as a decimal, exact and without zeros at its end.
-pub fn show_usd(nano: NanoUsd) -> String {
-    let (whole, part) = (nano / 1_000_000_000, nano % 1_000_000_000);
-    let text = format!("{whole}.{part:09}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// A wait in whole seconds, rounded up.
@@ -325,7 +319,7 @@ mod tests {
     #[test]
     fn dollars_are_shown_exactly() {
         for (nano, shown) in [(0, "0"), (1, "0.000000001"), (20_000_000_000, "20"), (1_230_000_000, "1.23")] {
-            assert_eq!(show_usd(nano), shown);
+            assert_eq!(shown_usd(nano), shown);
         }
     }
 }

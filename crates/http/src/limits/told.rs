@@ -1,9 +1,10 @@
 //! The headers that tell a caller what is left of its limits, in the names and forms that its dialect's SDKs read.
 
-use super::{seconds, show_usd, shown_time};
+use super::{seconds, shown_time};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::time::Duration;
 use turnkeep_base::Dialect;
+use turnkeep_base::price::shown_usd;
 use turnkeep_policy::limits::{Amount, Left, LeftOf, Now};
 
 /// Of the limits that there are; a key without limits has no such header.
@@ -26,7 +27,7 @@ pub(crate) fn told(left: &Left, now: Now, dialect: Dialect) -> HeaderMap {
     }
     if let Some((budget, LeftOf { limit, left, reset })) = left.budget {
         let (unit, shown): (_, fn(u64) -> String) = match budget.amount {
-            Amount::NanoUsd(_) => ("usd", show_usd),
+            Amount::NanoUsd(_) => ("usd", shown_usd),
             Amount::Tokens(_) => ("tokens", |number| number.to_string()),
         };
         put(&mut headers, "x-turnkeep-budget-unit", unit.to_owned());

@@ -148,7 +148,7 @@ fn token_count(text: &str) -> Result<u64, String> {
 pub(crate) fn show_budget(budget: &Budget) -> String {
     let per = budget.per.name();
     match budget.amount {
-        Amount::NanoUsd(nano) => format!("{}usd/{per}", turnkeep_http::show_usd(nano)),
+        Amount::NanoUsd(nano) => format!("{}usd/{per}", turnkeep_base::price::shown_usd(nano)),
         Amount::Tokens(tokens) => format!("{tokens}tokens/{per}"),
     }
 }

@@ -39,7 +39,7 @@ pub fn find(is_set: impl Fn(&str) -> bool) -> Vec<Provider> {
 pub fn template(found: &[Provider]) -> String {
     let mut text = String::from(HEAD);
     for (at, provider) in found.iter().enumerate() {
-        write_upstream(&mut text, provider, "");
+        write_upstream(&mut text, provider, if at == 0 { CLIENT_GONE } else { "" }, "");
         if at == 0 {
             text.push_str(SECOND_ACCOUNT);
         }
@@ -47,7 +47,7 @@ pub fn template(found: &[Provider]) -> String {
     if found.is_empty() {
         text.push_str("# No provider's usual environment variable was set. Set one, and take the marks away here.\n\n");
         for provider in PROVIDERS.iter().take(2) {
-            write_upstream(&mut text, provider, "# ");
+            write_upstream(&mut text, provider, "", "# ");
         }
     }
     write_models(&mut text, found);
@@ -55,14 +55,17 @@ pub fn template(found: &[Provider]) -> String {
     text
 }
 
-fn write_upstream(text: &mut String, provider: &Provider, mark: &str) {
+/// `more` stands below the upstream's own keys; `mark` before each line but those of `more`.
+fn write_upstream(text: &mut String, provider: &Provider, more: &str, mark: &str) {
     let Provider { name, kind, base_url, variable } = provider;
     let kind = kind.name();
-    let lines = [
+    let upstream = [
         "[[upstreams]]".to_owned(),
         format!("name = \"{name}\""),
         format!("kind = \"{kind}\""),
         format!("base_url = \"{base_url}\""),
+    ];
+    let account = [
         "[[upstreams.accounts]]".to_owned(),
         "name = \"main\"".to_owned(),
         format!("secret = {{ env = \"{variable}\" }}"),
@@ -73,12 +76,16 @@ fn write_upstream(text: &mut String, provider: &Provider, mark: &str) {
             _ => r#"# models = ["…"]  # patterns of the names it serves; all without"#.to_owned(),
         },
     ];
-    for line in lines {
-        text.push_str(mark);
-        text.push_str(&line);
-        text.push('\n');
-    }
-    text.push('\n');
+    let mut write = |lines: &[String], more: &str| {
+        for line in lines {
+            text.push_str(mark);
+            text.push_str(line);
+            text.push('\n');
+        }
+        text.push_str(more);
+    };
+    write(&upstream, more);
+    write(&account, "\n");
 }
 
 fn write_models(text: &mut String, found: &[Provider]) {
@@ -101,6 +108,12 @@ fn write_models(text: &mut String, found: &[Provider]) {
          # [[models]]\n# name = \"*\"\n# routes = [{{ upstream = \"{upstream}\" }}]\n\n"
     );
 }
+
+/// Within the first upstream.
+const CLIENT_GONE: &str = "\
+# A client that leaves ends its call (\"cancel\"), or the call goes on so far and its answer is held for the same request.
+# on_client_gone = { finish = { max_tokens = 2000, max_seconds = 30 } }
+";
 
 /// Below the first upstream.
 const SECOND_ACCOUNT: &str = "\
@@ -126,13 +139,15 @@ listen = \"127.0.0.1:4141\"
 # tls = { cert = \"cert.pem\", key = \"key.pem\" }
 # max_body = \"32MiB\"
 # shutdown_grace = \"30s\"
+# When a reply counts as delivered: \"acked\", by the client's host, or \"flushed\", to our kernel.
+# delivery = \"acked\"
 # Proxies that name the user behind a shared key, and the header in which they do.
 # trusted_proxies = [\"10.0.0.0/8\"]
 # user_header = \"x-user\"
 
 [store]
 url = \"sqlite:turnkeep.db\"
-# Encrypts secrets at rest: 64 hex digits, or a passphrase of at least 16 characters.
+# Encrypts secrets and kept answers at rest: 64 hex digits, or a passphrase of at least 16 characters.
 # master_key = { env = \"TURNKEEP_MASTER_KEY\" }
 # How long records are kept.
 # keep = { turns = \"7d\", evidence = \"30d\", ledger = \"400d\" }
@@ -148,10 +163,15 @@ const TAIL: &str = "\
 # secret = { env = \"TURNKEEP_KEY\" }
 # scopes = [\"chat\"]
 # models = [\"*\"]
+# labels = { team = \"infra\" }
 # requests_per_minute = 60
+# tokens_per_minute = 400000
 # max_in_flight = 8
 # In US dollars, which needs the models' prices, or { tokens = 1000000, per = \"week\" }.
 # budget = { usd = 20.0, per = \"day\" }
+# expires = 2030-12-31
+# Many users stand behind it: nothing is kept of their answers unless a trusted proxy names the user.
+# shared = true
 
 [telemetry]
 log = \"info\"

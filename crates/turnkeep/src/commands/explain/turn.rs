@@ -8,6 +8,8 @@ use crate::config::Config;
 use serde_json::{Value, json};
 use std::io::Write;
 use turnkeep_base::TurnId;
+use turnkeep_base::price::shown_usd;
+use turnkeep_engine::ports::Again;
 use turnkeep_store::{LedgerEntry, Store};
 
 pub(super) async fn run(args: &ExplainTurnArgs, out: &mut impl Write) -> Result<(), Failure> {
@@ -41,6 +43,10 @@ async fn explain(args: &ExplainTurnArgs, id: TurnId, store: &dyn Store, out: &mu
     }
     for attempt in &attempts {
         let number = attempt.attempt.number;
+        if let Some(how) = answered_again(attempt) {
+            writeln!(out, "{how}, and so no account was asked")?;
+            continue;
+        }
         write!(out, "attempt {number} on {} as {}", attempt.account, attempt.upstream_model)?;
         write!(out, ", sent {}: ", moment(Some(attempt.opened_ms)))?;
         match &attempt.closed {
@@ -49,7 +55,8 @@ async fn explain(args: &ExplainTurnArgs, id: TurnId, store: &dyn Store, out: &mu
                 let lasted = end.closed_ms.saturating_sub(attempt.opened_ms);
                 let count = if end.exact { "" } else { " (estimated)" };
                 let (input, output) = (end.usage.input, end.usage.output);
-                writeln!(out, "{} after {lasted} ms, {input} tokens in, {output} out{count}", end.outcome)?;
+                let cost = end.cost.map_or_else(String::new, |cost| format!(", {} USD", shown_usd(cost)));
+                writeln!(out, "{} after {lasted} ms, {input} tokens in, {output} out{count}{cost}", end.outcome)?;
             }
         }
     }
@@ -62,6 +69,18 @@ async fn explain(args: &ExplainTurnArgs, id: TurnId, store: &dyn Store, out: &mu
     Ok(())
 }
 
+/// How a turn came by an answer that was made before; such an entry is no attempt.
+fn answered_again(entry: &LedgerEntry) -> Option<&'static str> {
+    let outcome = entry.closed.as_ref().filter(|_| entry.attempt.number == 0)?.outcome.as_str();
+    if outcome == Again::Held.name() {
+        Some("the answer was held: it was made for the same request before and had not arrived")
+    } else if outcome == Again::Joined.name() {
+        Some("the answer is that of another turn of the same request, which ran already")
+    } else {
+        Some("the answer was kept: from the response cache, or under the idempotency key")
+    }
+}
+
 fn attempt_json(attempt: &LedgerEntry) -> Value {
     let closed = attempt.closed.as_ref().map(|end| {
         json!({
@@ -69,6 +88,7 @@ fn attempt_json(attempt: &LedgerEntry) -> Value {
             "exact": end.exact,
             "input_tokens": end.usage.input,
             "output_tokens": end.usage.output,
+            "cost_usd": end.cost.map(shown_usd),
             "at": moment(Some(end.closed_ms)),
         })
     });
