@@ -315,11 +315,4 @@ mod tests {
         assert!(told.message.contains("is spent") && told.message.contains("2026-07-16T00:00:00Z"), "{}", told.message);
         assert_eq!((told.status, told.code, told.retry_after_seconds()), (429, "caller_budget_exhausted", Some(600)));
     }
-
-    #[test]
-    fn dollars_are_shown_exactly() {
-        for (nano, shown) in [(0, "0"), (1, "0.000000001"), (20_000_000_000, "20"), (1_230_000_000, "1.23")] {
-            assert_eq!(shown_usd(nano), shown);
-        }
-    }
 }
