@@ -148,7 +148,6 @@ async fn admit(
         cache,
         labels: caller.labels.clone(),
         reservation: Some(Box::new(held)),
-        ..Terms::default()
     };
     Ok(Admitted::Turn(Box::new(TurnInput {
         id,
