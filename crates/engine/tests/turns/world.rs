@@ -356,7 +356,7 @@ impl Told {
     }
 
     /// It has not.
-    pub fn is_lost(mut self) -> Told {
+    pub fn goes_missing(mut self) -> Told {
         drop(self.ticket.take());
         self
     }
@@ -453,7 +453,7 @@ impl World {
 
     /// A turn whose reply is taken and does not arrive.
     pub async fn lost(&self, ask: &Ask) -> Told {
-        let told = self.start(ask).told().await.is_lost();
+        let told = self.start(ask).told().await.goes_missing();
         self.idle().await;
         told
     }
