@@ -35,8 +35,8 @@ async fn one_account_that_is_forbidden_takes_no_other_with_it() {
             let lab = lab([of("a", rule), good()]).await;
             let up = Up::at(pair.upstream, &lab).accounts(&["a", "b", "c"]);
             let world = World::of(&Plan::over([up]).tuning(QUICK)).await;
-            for _ in 0..8 {
-                assert_said(pair, &turn(&world, pair).await, WORDS);
+            for conversation in 0..8 {
+                assert_said(pair, &turn_of(&world, pair, conversation).await, WORDS);
             }
             assert!(asked(&lab).iter().any(|account| account == "secret-a"), "{pair:?}");
             let counters = world.until_at_rest().await;
@@ -89,8 +89,8 @@ async fn a_400_that_says_the_credit_is_spent_goes_on_to_the_next_account() {
         let spent = "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing.";
         let lab = lab([of("a", error_saying(400, spent)), good()]).await;
         let world = World::two(pair, &lab).await;
-        for _ in 0..4 {
-            assert_said(pair, &turn(&world, pair).await, WORDS);
+        for conversation in 0..4 {
+            assert_said(pair, &turn_of(&world, pair, conversation).await, WORDS);
         }
         let asked = asked(&lab);
         assert_eq!(asked.iter().filter(|account| *account == "secret-a").count(), 1, "{pair:?} {asked:?}");

@@ -107,6 +107,11 @@ pub async fn turn(world: &World, pair: Pair) -> Reply {
     world.client().await.turn(pair).await
 }
 
+/// A turn of the usual words in a conversation of its own, which no other turn binds to an account.
+pub async fn turn_of(world: &World, pair: Pair, conversation: usize) -> Reply {
+    world.client().await.turn_of(pair, conversation).await
+}
+
 /// What a GET says, without a key.
 pub async fn get(world: &World, path: &str) -> Reply {
     let mut client = world.client().await;

@@ -38,8 +38,8 @@ async fn a_turn_goes_to_the_account_that_has_the_fewest_under_way() {
         let mut busy = world.client().await;
         busy.ask(pair).await;
         soon(lab.wait_at_gate("first", 1)).await;
-        for _ in 0..4 {
-            assert_said(pair, &turn(&world, pair).await, WORDS);
+        for conversation in 0..4 {
+            assert_said(pair, &turn_of(&world, pair, conversation).await, WORDS);
         }
         let asked = asked(&lab);
         assert!(asked[1..].iter().all(|account| *account != asked[0]), "{pair:?} {asked:?}");
@@ -61,8 +61,8 @@ async fn what_is_under_way_stays_counted_while_health_is_asked_and_the_configura
         soon(lab.wait_at_gate("first", 1)).await;
         assert_eq!(get(&world, "/readyz").await.status, 200);
         world.take_up(&plan("14s")).await;
-        for _ in 0..3 {
-            assert_said(pair, &turn(&world, pair).await, WORDS);
+        for conversation in 0..3 {
+            assert_said(pair, &turn_of(&world, pair, conversation).await, WORDS);
         }
         let asked = asked(&lab);
         assert!(asked[1..].iter().all(|account| *account != asked[0]), "{pair:?} {asked:?}");
@@ -90,8 +90,8 @@ async fn refused_keys_cost_no_attempts_and_the_last_healthy_one_serves() {
         let up = Up::at(pair.upstream, &lab).accounts(&names);
         let world = World::of(&Plan::over([up]).tuning("attempts = 1")).await;
         // Whichever is asked first: at the latest when the seven others have refused, the last one is.
-        for _ in 0..7 {
-            assert_said(pair, &turn(&world, pair).await, WORDS);
+        for conversation in 0..7 {
+            assert_said(pair, &turn_of(&world, pair, conversation).await, WORDS);
         }
         assert_eq!(asked(&lab).into_iter().collect::<BTreeSet<_>>().len(), 8, "{pair:?}: every key was asked");
     })

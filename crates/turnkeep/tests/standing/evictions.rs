@@ -36,8 +36,11 @@ async fn three_dead_keys_among_twenty_fail_no_turn() {
         let dead = ["k04", "k11", "k19"];
         dead.iter().for_each(|name| lab.set_account(&format!("secret-{name}"), AccountState::Revoked));
         let world = World::of(&Plan::over([Up::at(pair.upstream, &lab).accounts(&TWENTY)])).await;
-        for _ in 0..10 {
-            let turns = (0..20).map(|_| async { world.client().await.turn(pair).await });
+        for round in 0..10 {
+            let turns = (0..20).map(|turn| {
+                let world = &world;
+                async move { world.client().await.turn_of(pair, round * 20 + turn).await }
+            });
             join_all(turns).await.iter().for_each(served);
         }
         let counters = world.until_at_rest().await;

@@ -116,6 +116,30 @@ async fn a_try_whose_client_leaves_frees_it_and_revives_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_due_try_is_made_by_a_conversation_that_another_account_keeps() {
+    join_all(ways().into_iter().map(|pair| async move {
+        let lab = lab([of("a", times(1, refusing(401)))]).await;
+        let world = two(pair, &lab, SHORT).await;
+        until_asked(&world, pair, &lab, 1).await;
+        let kept = usize::MAX;
+        served(&world.client().await.turn_of(pair, kept).await);
+        let turns_of_it = async || {
+            served(&world.client().await.turn_of(pair, kept).await);
+            status(&world, "a").await == "active"
+        };
+        let mut pace = tokio::time::interval(std::time::Duration::from_millis(10));
+        soon(async {
+            while !turns_of_it().await {
+                pace.tick().await;
+            }
+        })
+        .await;
+        assert_eq!(lab.account("secret-a").requests, 2, "the refusal and the try");
+    }))
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_last_account_of_a_model_is_tried_soon_although_its_episode_is_long() {
     join_all(ways().into_iter().map(|pair| async move {
         let lab = lab([]).await;

@@ -67,7 +67,8 @@ pub async fn turn_for(world: &World, pair: Pair, model: &str) -> Reply {
     send(world, pair, model, "Hello there", KEY).await.reply().await
 }
 
-/// Asks again and again, looking at each reply, until something has come about.
+/// Asks again and again, each time in a conversation of its own, which any account may get, looking at each reply, until
+/// something has come about.
 pub async fn keep_asking(world: &World, pair: Pair, each: impl Fn(&Reply), reached: impl AsyncFn() -> bool) -> usize {
     let mut pace = tokio::time::interval(Duration::from_millis(10));
     let end = tokio::time::Instant::now() + BOUND;
@@ -77,7 +78,7 @@ pub async fn keep_asking(world: &World, pair: Pair, each: impl Fn(&Reply), reach
         }
         assert!(tokio::time::Instant::now() < end, "it did not come about: {:#}", world.counters().await);
         pace.tick().await;
-        each(&world.client().await.turn(pair).await);
+        each(&world.client().await.turn_of(pair, turns).await);
     }
     unreachable!("the loop ends by its bound")
 }
