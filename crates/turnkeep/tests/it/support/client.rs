@@ -100,6 +100,10 @@ impl Client {
     pub async fn tcp(addr: SocketAddr) -> Client {
         let stream = TcpStream::connect(addr).await.unwrap();
         stream.set_nodelay(true).unwrap();
+        Client::plain(stream)
+    }
+
+    pub fn plain(stream: TcpStream) -> Client {
         Client { socket: Socket::Tcp(stream), unread: Vec::new() }
     }
 
@@ -155,6 +159,15 @@ impl Client {
         while !String::from_utf8_lossy(&self.unread).contains(words) {
             assert!(self.more().await, "{words:?} never came: {:?}", String::from_utf8_lossy(&self.unread));
         }
+    }
+
+    /// Reads so many bytes at most, of what comes next; 0 at the end.
+    pub async fn sip(&mut self, most: usize) -> usize {
+        let mut chunk = vec![0; most];
+        let read = self.socket.io().read(&mut chunk);
+        let read = tokio::time::timeout(BOUND, read).await.expect("the gateway says something").unwrap();
+        self.unread.extend_from_slice(&chunk[..read]);
+        read
     }
 
     /// Reads until the gateway closes the connection; a reset will do, too.

@@ -42,9 +42,13 @@ impl Certificate {
 
     /// Connects and speaks TLS, offering these protocols.
     pub async fn connect(&self, addr: SocketAddr, protocols: &[&[u8]]) -> TlsStream<TcpStream> {
+        self.over(TcpStream::connect(addr).await.unwrap(), protocols).await
+    }
+
+    /// Speaks TLS over a connection, offering these protocols.
+    pub async fn over(&self, tcp: TcpStream, protocols: &[&[u8]]) -> TlsStream<TcpStream> {
         let mut config = self.config.clone();
         config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
-        let tcp = TcpStream::connect(addr).await.unwrap();
         let name = ServerName::try_from("localhost").unwrap();
         TlsConnector::from(Arc::new(config)).connect(name, tcp).await.unwrap()
     }
@@ -53,7 +57,7 @@ impl Certificate {
 /// A gateway and how its clients reach it. With TLS on its TCP listener, its counters are read over a Unix socket.
 pub struct Served {
     pub world: World,
-    certificate: Option<Certificate>,
+    pub certificate: Option<Certificate>,
 }
 
 /// Starts a gateway whose clients speak TLS, or do not.

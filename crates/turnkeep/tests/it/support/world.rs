@@ -16,7 +16,7 @@ use turnkeep::commands::Failure;
 use turnkeep::config::Config;
 use turnkeep::wiring;
 use turnkeep_base::Dialect;
-use turnkeep_http::Bound;
+use turnkeep_http::{Bound, Delivery};
 use turnkeep_lab::{Lab, LabOptions, LabTls, Rule, Script};
 use turnkeep_store::{LedgerEntry, Role, SqliteStore, Store, StoreOptions, SystemClock};
 
@@ -115,6 +115,10 @@ pub struct Plan {
     pub ups: Vec<Up>,
     /// Lines for `[server]`.
     pub server: String,
+    /// Lines for `[store]`.
+    pub store: String,
+    /// Every reply counts as arrived as soon as the connection has it: what must turn tests of delivery red.
+    pub forced: bool,
     /// Where it listens.
     pub listen: String,
     /// It listens on a Unix socket in its folder, too.
@@ -134,6 +138,8 @@ impl Plan {
         Plan {
             ups: ups.into_iter().collect(),
             server: String::new(),
+            store: String::new(),
+            forced: false,
             listen,
             unix_too: false,
             tuning: String::new(),
@@ -159,9 +165,9 @@ impl Plan {
             listen.push(format!("unix:{}", folder.join("gateway.sock").display()));
         }
         let mut text = format!(
-            "allow_plain_secrets = true\n[server]\nlisten = {listen:?}\n{}\n[store]\nurl = \"sqlite:test.db\"\n\
+            "allow_plain_secrets = true\n[server]\nlisten = {listen:?}\n{}\n[store]\nurl = \"sqlite:test.db\"\n{}\n\
              [[keys]]\nname = \"tester\"\nsecret = {KEY:?}\nscopes = [\"chat\", \"viewer\", \"metrics\"]\n",
-            self.server
+            self.server, self.store
         );
         let mut routes = Vec::new();
         for (number, up) in self.ups.iter().enumerate() {
@@ -229,7 +235,10 @@ impl World {
     pub async fn in_folder(plan: &Plan, folder: TempDir) -> World {
         let file = folder.path().join("turnkeep.toml");
         std::fs::write(&file, plan.toml(folder.path())).unwrap();
-        let config = Config::load(&file).unwrap();
+        let mut config = Config::load(&file).unwrap();
+        if plan.forced {
+            config.server.delivery = Delivery::Forced;
+        }
         let wired = wiring::wire(config).await.map_err(|failure| failure.to_string()).unwrap().following(file);
         let bound = wired.bound.clone();
         let recovered = wired.recovered;
