@@ -91,9 +91,10 @@ impl Visit {
         }
     }
 
-    /// The reply's own end was sent.
-    pub(crate) fn complete(&mut self) {
+    /// The reply's own end was sent. What the turn cost, of a reply that is one.
+    pub(crate) fn complete(&mut self) -> Option<Usage> {
         self.completed = true;
+        self.usage
     }
 }
 

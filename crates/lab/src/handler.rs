@@ -110,10 +110,13 @@ pub(crate) async fn handle(
         body: body.clone(),
         account: account.clone(),
         client_closed_after: false,
+        status: None,
+        reported: None,
     });
     let asked = Asked { head: &head, body: &body, unread, account: account.as_deref().unwrap_or_default(), sequence };
     let (before, reply) = asked.answer(&state);
     visit.answered(reply.status, reply.usage);
+    turn.answered(reply.status);
     let http2 = head.version == Version::HTTP_2;
     let mut player = Player { turn, visit, busy, http2, control, gates: Arc::clone(&state.gates) };
     player.before(before).await?;

@@ -35,6 +35,10 @@ pub struct Recorded {
     pub account: Option<String>,
     /// The peer closed, reset or cancelled before the reply had ended.
     pub client_closed_after: bool,
+    /// The status it was to be answered with.
+    pub status: Option<u16>,
+    /// Input and output tokens, those of a cache and of reasoning included, of a turn whose whole reply left.
+    pub reported: Option<(u64, u64)>,
 }
 
 impl Recorded {
@@ -108,10 +112,10 @@ impl Ledger {
         sequence
     }
 
-    fn mark_abandoned(&self, sequence: u64) {
+    fn mark(&self, sequence: Option<u64>, change: impl FnOnce(&mut Recorded)) {
         let mut ring = self.ring();
-        if let Some(found) = ring.kept.iter_mut().rev().find(|kept| kept.sequence == sequence) {
-            found.client_closed_after = true;
+        if let Some(found) = ring.kept.iter_mut().rev().find(|kept| Some(kept.sequence) == sequence) {
+            change(found);
         }
     }
 }
@@ -151,6 +155,16 @@ impl Turn {
         sequence
     }
 
+    /// What it is answered with.
+    pub(crate) fn answered(&self, status: u16) {
+        self.ledger.mark(self.sequence, |request| request.status = Some(status));
+    }
+
+    /// The whole reply has left, and said so many tokens in and out.
+    pub(crate) fn reported(&self, input: u64, output: u64) {
+        self.ledger.mark(self.sequence, |request| request.reported = Some((input, output)));
+    }
+
     /// The reply's end was written, or the lab ends it by its own fault.
     pub(crate) fn end(&mut self) {
         self.ended = true;
@@ -159,10 +173,8 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if !self.ended
-            && let Some(sequence) = self.sequence
-        {
-            self.ledger.mark_abandoned(sequence);
+        if !self.ended {
+            self.ledger.mark(self.sequence, |request| request.client_closed_after = true);
         }
         let aborted = usize::from(!self.ended);
         self.ledger.counts.send_modify(|counts| {

@@ -74,7 +74,9 @@ impl Player {
                 Step::Last(bytes) => {
                     tokio::task::yield_now().await;
                     self.turn.end();
-                    self.visit.complete();
+                    if let Some(usage) = self.visit.complete() {
+                        self.turn.reported(usage.prompt, usage.completion);
+                    }
                     steps.clear();
                     return (!bytes.is_empty()).then(|| Ok(Frame::data(bytes)));
                 }
