@@ -1,9 +1,9 @@
 # The two commands of the README are `make demo` and `make test`; `make` alone lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint docs fmt
+.PHONY: help demo test bench attempts lint docs fmt
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: ## one real turn through each client dialect, no key needed (needs Rust and a C compiler)
 	@echo "Building the gateway in release mode; the first build takes a few minutes, later ones seconds."
@@ -14,6 +14,9 @@ test: ## set up, then format, lints, layers, Rust tests, docs and end-to-end tes
 
 bench: ## measure against nginx and a bare proxy, write docs/benchmarks.md (about ten minutes)
 	@sh tests/bench/run.sh
+
+attempts: ## ten thousand random turns against the upstream's own meter (about a minute)
+	TURNKEEP_RANDOM_TURNS=10000 cargo test --profile ci --locked -p turnkeep --test settled killed -- --nocapture
 
 lint: ## format check, clippy and the layer check
 	cargo fmt --all --check
