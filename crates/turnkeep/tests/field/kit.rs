@@ -1,8 +1,11 @@
 //! Short words for what these tests say often: rules that refuse, numbers that make times short, accounts by their id.
 
+use crate::support::client::Client;
+use crate::support::world::Plan;
 use crate::support::*;
 use futures_util::future::join_all;
 use serde_json::Value;
+use turnkeep_base::Price;
 use turnkeep_lab::Lab;
 
 /// What a good answer says.
@@ -117,4 +120,42 @@ pub async fn get(world: &World, path: &str) -> Reply {
     let mut client = world.client().await;
     client.write(&client::request_bytes("GET", path, &[("authorization", "")], b"")).await;
     client.reply().await
+}
+
+/// The secret of the key that [`priced`] adds.
+const LIMITED: &str = "a-key-with-limits";
+
+/// The prices of [`priced`], in billionths of a dollar for one token.
+pub const PRICES: Price = Price { input: 1_000_000, output: 2_000_000, cache_read: 100_000, cache_write: 1_250_000 };
+
+/// A gateway over this lab whose model has a price, with a key named `limited` that has these lines.
+pub fn priced(pair: Pair, lab: &Lab, lines: &str) -> Plan {
+    let model = "[[models]]\nname = \"m\"\nroutes = [{ upstream = \"up0\", model = \"upstream-m\" }]\n\
+                 price = { input = 1000, output = 2000, cache_read = 100, cache_write = 1250 }\n";
+    let more = format!("[[keys]]\nname = \"limited\"\nsecret = {LIMITED:?}\n{lines}\n");
+    Plan { more, ..Plan::over([Up::at(pair.upstream, lab).slots(1_000)]).models(model) }
+}
+
+/// Sends a turn of the usual words by the limited key, with more headers.
+pub async fn send(world: &World, pair: Pair, headers: &[(&str, &str)]) -> Client {
+    let mut client = world.client().await;
+    let bearer = format!("Bearer {LIMITED}");
+    let mut all = vec![("authorization", bearer.as_str())];
+    all.extend_from_slice(headers);
+    client.ask_with(pair, &all, request(pair).to_string().as_bytes()).await;
+    client
+}
+
+/// Waits until no turn of the limited key runs, and gives what it has used.
+pub async fn limited_at_rest(world: &World) -> Value {
+    let find = |counters: &Value| {
+        let callers = counters["callers"].as_array().unwrap();
+        callers.iter().find(|caller| caller["name"] == "limited").expect("the caller").clone()
+    };
+    find(&world.until("rest of the key", |counters| find(counters)["in_flight"] == 0).await)
+}
+
+/// Dollars as they are shown, in whole billionths.
+pub fn nano(usd: &Value) -> u64 {
+    (usd.as_f64().unwrap() * 1e9).round() as u64
 }

@@ -7,10 +7,15 @@
 mod support;
 
 mod accounts;
+mod affinity;
+mod cache;
 mod endpoints;
 mod fallbacks;
 mod kit;
+mod leaving;
 mod list;
 mod load;
+mod memory;
+mod money;
 mod streams;
 mod waits;

@@ -125,3 +125,27 @@ async fn an_overload_or_a_rate_limit_without_a_stated_wait_is_tried_again() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_refusal_tells_its_own_wait_and_nobody_is_asked_before_its_end() {
+    each(async |pair| {
+        let lab = lab([times(1, limited(1)), limited(600)]).await;
+        let up = Up::at(pair.upstream, &lab);
+        let plan = |wait| Plan::over([up.clone()]).tuning(&format!("{QUICK}max_cooling_wait = \"{wait}\""));
+        let world = World::of(&plan("0ms")).await;
+        let first = turn(&world, pair).await;
+        assert_refused(pair, &first, 429);
+        assert_eq!(wait_of(&first), 1, "{pair:?}");
+        world.take_up(&plan("5s")).await;
+        let second = turn(&world, pair).await;
+        assert_refused(pair, &second, 429);
+        assert!((590..=600).contains(&wait_of(&second)), "{pair:?} {second:?}");
+        for _ in 0..5 {
+            let refused = turn(&world, pair).await;
+            assert_refused(pair, &refused, 429);
+            assert!((500..=600).contains(&wait_of(&refused)), "{pair:?} {refused:?}");
+        }
+        assert_eq!(lab.requests().len(), 2, "{pair:?}: a stated wait is not spent on tries");
+    })
+    .await;
+}
