@@ -45,13 +45,16 @@ fn body(pair: Pair) -> Value {
     body
 }
 
-/// The same request with its keys in another order, and other white space.
-fn turned_round(body: &Value) -> String {
-    let mut parts: Vec<String> =
-        body.as_object().unwrap().iter().map(|(key, value)| format!("{key:?} :\n {value}")).collect();
-    parts.sort();
-    parts.reverse();
-    format!("{{ {} }}", parts.join(" ,\t"))
+/// The same request with its keys turned round at every depth, and other white space.
+fn turned_round(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let parts = members.iter().rev().map(|(key, value)| format!("{key:?} :\n {}", turned_round(value)));
+            format!("{{ {} }}", parts.collect::<Vec<_>>().join(" ,\t"))
+        }
+        Value::Array(values) => format!("[ {} ]", values.iter().map(turned_round).collect::<Vec<_>>().join(" , ")),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
