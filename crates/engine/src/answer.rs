@@ -188,6 +188,9 @@ impl Answering {
         let mut classified = classify::reply_at(self.options.upstream, status.as_u16(), &body, *made_ms);
         if status.is_success() && classified.evidence.code.is_none() {
             classified.kind = FaultKind::MalformedResponse;
+            // It may be an answer, and no answer's text is kept as evidence.
+            classified.evidence.detail = format!("{} bytes with a success status that are no stream", body.len());
+            classified.message.clone_from(&classified.evidence.detail);
         }
         let declared = std::mem::take(declared).and(classified.declared.clone());
         let mut fault = Fault::new(classified.kind, Phase::Answered, classified.evidence.clone()).declaring(declared);

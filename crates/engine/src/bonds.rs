@@ -41,7 +41,7 @@ pub struct Bonds {
     affinities: Mutex<Affinities>,
     continuity: Mutex<Continuity>,
     open: Mutex<(OpenReplies, u64)>,
-    /// Bindings made or moved.
+    /// Bindings made, moved or confirmed.
     pub binds: Counter,
     /// Attempts that went where a binding led.
     pub hits: Counter,

@@ -5,6 +5,7 @@ use crate::route::Route;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use turnkeep_base::Dialect;
+use turnkeep_dialect::identity;
 use turnkeep_dialect::json::Invalid;
 use turnkeep_dialect::request::{Operation, encode};
 
@@ -42,7 +43,12 @@ pub fn write(input: &TurnInput, route: &Route, elsewhere: bool) -> Result<Writte
         };
         return Ok(Written { path, headers: input.headers.clone(), body, dropped });
     }
-    let encoded = encode(route.upstream.dialect, &request.turn()?, &route.model)?;
+    let mut turn = request.turn()?;
+    let stripped = elsewhere && identity::strip_opaque_state(&mut turn);
+    let mut encoded = encode(route.upstream.dialect, &turn, &route.model)?;
+    if stripped && !encoded.dropped.iter().any(|name| name == "thinking") {
+        encoded.dropped.push("thinking".to_owned());
+    }
     let mut headers = HeaderMap::new();
     for name in [HeaderName::from_static("traceparent"), HeaderName::from_static("tracestate")] {
         if let Some(value) = input.headers.get(&name) {

@@ -12,7 +12,8 @@ use turnkeep_dialect::reply::Facts;
 use turnkeep_policy::accounts::{Bearing, ChargeRef, Judged};
 use turnkeep_policy::settle::{self, AttemptEffects, AttemptFacts, OnAccount, Outcome};
 
-/// An attempt whose ledger entry was begun and not closed. Dropping it closes the entry as interrupted.
+/// An attempt whose ledger entry was begun and not closed. Dropping it closes the entry, as interrupted unless its end is
+/// known already.
 pub(crate) struct OpenAttempt {
     attempt: AttemptId,
     upstream: Arc<str>,
@@ -20,7 +21,19 @@ pub(crate) struct OpenAttempt {
     price: Option<Price>,
     ledger: Arc<dyn Ledger>,
     clock: Arc<dyn WallClock>,
-    closed: bool,
+    end: End,
+}
+
+/// How far an entry's end has come.
+enum End {
+    /// The entry may not be written yet: who gives up waiting for it takes it back.
+    Unwritten,
+    /// It is written, and has no end.
+    Open,
+    /// Its end is known and may not have been handed over.
+    Known(AttemptClosed),
+    /// Nothing is left to do.
+    Done,
 }
 
 /// What an attempt's closing came to.
@@ -40,8 +53,18 @@ impl OpenAttempt {
             price,
             ledger: engine.ledger.clone(),
             clock: engine.clock.clone(),
-            closed: false,
+            end: End::Unwritten,
         }
+    }
+
+    /// The entry is written.
+    pub(crate) fn written(&mut self) {
+        self.end = End::Open;
+    }
+
+    /// Nobody waits for the entry any more: the ledger takes it back, and nothing was sent.
+    pub(crate) fn withdrawn(mut self) {
+        self.end = End::Done;
     }
 
     fn settle(&self, end: settle::AttemptEnd<'_>, facts: &Facts) -> AttemptEffects {
@@ -64,7 +87,6 @@ impl OpenAttempt {
         late: Option<Fault>,
         facts: &Facts,
     ) -> ClosedAttempt {
-        self.closed = true;
         let fault = match &end {
             AttemptEnd::Failed(fault) => Some(fault),
             AttemptEnd::Interrupted => late.as_ref(),
@@ -99,7 +121,11 @@ impl OpenAttempt {
         }
         tally.usage(&effects.usage);
         tally.cost_nano_usd.add_many(effects.cost.unwrap_or(0));
-        if let Err(error) = self.ledger.close(self.entry(&effects)).await {
+        let entry = self.entry(&effects);
+        self.end = End::Known(entry.clone());
+        let closed = self.ledger.close(entry).await;
+        self.end = End::Done;
+        if let Err(error) = closed {
             tracing::error!(attempt = %self.attempt, %error, "a ledger entry could not be closed; it will be at the next start");
         }
         ClosedAttempt { charge, spent: spent(&effects) }
@@ -139,11 +165,14 @@ fn spent(effects: &AttemptEffects) -> Spent {
 
 impl Drop for OpenAttempt {
     fn drop(&mut self) {
-        if self.closed {
-            return;
-        }
-        let nothing_read = Facts::default();
-        let closed = self.entry(&self.settle(settle::AttemptEnd::Interrupted { late: None }, &nothing_read));
+        let closed = match std::mem::replace(&mut self.end, End::Done) {
+            End::Done | End::Unwritten => return,
+            End::Known(closed) => closed,
+            End::Open => {
+                let nothing_read = Facts::default();
+                self.entry(&self.settle(settle::AttemptEnd::Interrupted { late: None }, &nothing_read))
+            }
+        };
         let ledger = self.ledger.clone();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move { ledger.close(closed).await });

@@ -43,6 +43,8 @@ use look_up::{KeptReply, Known};
 
 /// Bytes that a client takes at least between two looks at its pace, while bytes wait for it: 1 KiB a second.
 const LEAST_TAKEN: u64 = 60 << 10;
+/// Between two such looks.
+const PACE: Duration = Duration::from_secs(60);
 
 /// What is being waited for.
 enum Waiting {
@@ -113,6 +115,8 @@ pub(crate) struct Drive {
     answered: Option<Fingerprint>,
     answerer: Option<Answerer>,
     kept_reply: Option<KeptReply>,
+    /// The answer is that of the idempotency key, which remembers it already.
+    remembered: bool,
     cache_word: &'static str,
     pace: Pace,
     delivery_closed: bool,
@@ -180,6 +184,7 @@ impl Drive {
             answered: None,
             answerer: None,
             kept_reply: None,
+            remembered: false,
             cache_word: "off",
             pace: Pace::default(),
             delivery_closed: false,
@@ -315,7 +320,7 @@ impl Drive {
             Happened::Slot(Err(unavailable)) => Event::NoSlot(unavailable),
             Happened::Entry(true) => Event::Recorded,
             Happened::Entry(false) => {
-                if self.engine.rules().serve_unrecorded {
+                if self.machine.serves_unrecorded() {
                     self.engine.tally.unrecorded.add();
                 }
                 Event::NotRecorded
@@ -486,6 +491,10 @@ impl Drive {
                 self.waiting = Waiting::Nothing;
                 self.writer.end();
             }
+            Effect::Abort => {
+                self.waiting = Waiting::Nothing;
+                self.writer.abort();
+            }
         }
     }
 
@@ -525,8 +534,8 @@ impl Drive {
 
     fn record(&mut self) {
         let Some(lease) = &self.lease else { return };
-        let owner = self.known.owner.as_ref();
-        let elsewhere = owner.is_some_and(|owner| owner.upstream != lease.route().upstream.name);
+        let here = &lease.route().upstream.name;
+        let elsewhere = self.known.owners.iter().any(|owner| owner.upstream != *here);
         let written = match call::write(&self.input, lease.route(), elsewhere) {
             Ok(written) => written,
             Err(invalid) => {
@@ -558,11 +567,11 @@ impl Drive {
             match tokio::time::timeout(LEDGER_WAIT, ledger.open(entry)).await {
                 Ok(Ok(())) => true,
                 Ok(Err(error)) => {
-                    tracing::error!(%error, "a ledger entry could not be written; the turn is refused");
+                    tracing::debug!(%error, "a ledger entry could not be written");
                     false
                 }
                 Err(_) => {
-                    tracing::error!("a ledger entry took longer than 1 s; the turn is refused");
+                    tracing::debug!("a ledger entry took longer than 1 s");
                     false
                 }
             }
@@ -570,6 +579,9 @@ impl Drive {
     }
 
     fn dispatch(&mut self) {
+        if let Some(attempt) = &mut self.attempt {
+            attempt.written();
+        }
         let (Some(lease), Some(written)) = (&mut self.lease, self.written.take()) else { return };
         let Some(secret) = lease.secret() else {
             let evidence = Evidence::text("the account has no secret");
@@ -625,5 +637,5 @@ impl Drop for Drive {
 
 /// Input tokens guessed from the request's bytes.
 fn estimated_tokens(input: &TurnInput) -> u64 {
-    input.request.body.len() as u64 / 4
+    input.request.body.len() as u64 / BYTES_PER_TOKEN
 }

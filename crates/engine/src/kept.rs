@@ -107,10 +107,12 @@ pub(crate) struct LookUp<'a> {
 
 /// What was found.
 pub(crate) enum Found {
-    /// Nothing: the turn runs, and is joined by others under these names.
-    Nothing(Vec<Leading>),
+    /// Nothing: the turn runs.
+    Nothing,
     /// An answer.
     Answer(Arc<Recorded>, Again),
+    /// The answer of the idempotency key.
+    Remembered(Arc<Recorded>),
     /// A turn that runs and will have one.
     Running(watch::Receiver<Lead>),
     /// The idempotency key is another request's.
@@ -180,47 +182,47 @@ impl Kept {
         running.0.range(first..).next().is_some_and(|((whose, _), _)| whose == caller)
     }
 
-    /// Looks for an answer; where there is none, and in the same step, the turn becomes one that others may join.
-    pub(crate) fn look_up(self: &Arc<Self>, now: Moment, look: &LookUp<'_>) -> Found {
+    /// Looks for an answer. In the same step the turn becomes one that others may join: under its idempotency key, and under
+    /// its request where nothing is found and the model's cache is on.
+    pub(crate) fn look_up(self: &Arc<Self>, now: Moment, look: &LookUp<'_>) -> (Found, Vec<Leading>) {
         let mut running = self.running.lock();
-        let mut names = Vec::new();
+        let mut leading = Vec::new();
         if let Some(key) = look.idempotency {
             if let Some(kept) = self.shelves.lock().idempotent.get(now, look.caller, &key) {
-                return match kept.request == look.request {
-                    true => Found::Answer(kept.recorded.clone(), Again::Hit),
-                    false => Found::Reused,
-                };
+                let same = kept.request == look.request;
+                let found = if same { Found::Remembered(kept.recorded.clone()) } else { Found::Reused };
+                return (found, leading);
             }
             let name = Name::Idempotency(key);
             if let Some(other) = running.0.get(&(look.caller.clone(), name)) {
-                return match other.request == look.request {
-                    true => Found::Running(other.lead.clone()),
-                    false => Found::Reused,
-                };
+                let same = other.request == look.request;
+                let found = if same { Found::Running(other.lead.clone()) } else { Found::Reused };
+                return (found, leading);
             }
-            names.push(name);
+            leading.push(self.lead(&mut running, look.caller, name, look.request));
         }
-        if !look.bypass {
+        if look.bypass {
+            return (Found::Nothing, leading);
+        }
+        {
             let shelves = self.shelves.lock();
             if let Some(kept) = shelves.held.get(now, look.caller, &look.request) {
-                return Found::Answer(kept.recorded.clone(), Again::Held);
+                return (Found::Answer(kept.recorded.clone(), Again::Held), leading);
             }
             if look.cache
                 && let Some(kept) = shelves.cache.get(now, look.caller, &look.request)
             {
-                return Found::Answer(kept.recorded.clone(), Again::Hit);
-            }
-            drop(shelves);
-            let name = Name::Request(look.request);
-            if let Some(other) = running.0.get(&(look.caller.clone(), name)) {
-                return Found::Running(other.lead.clone());
-            }
-            if look.cache {
-                names.push(name);
+                return (Found::Answer(kept.recorded.clone(), Again::Hit), leading);
             }
         }
-        let leading = names.into_iter().map(|name| self.lead(&mut running, look.caller, name, look.request));
-        Found::Nothing(leading.collect())
+        let name = Name::Request(look.request);
+        if let Some(other) = running.0.get(&(look.caller.clone(), name)) {
+            return (Found::Running(other.lead.clone()), leading);
+        }
+        if look.cache {
+            leading.push(self.lead(&mut running, look.caller, name, look.request));
+        }
+        (Found::Nothing, leading)
     }
 
     /// A turn whose client has left runs on: the same request may join it. `None` if another leads already.
@@ -314,7 +316,11 @@ impl Kept {
             let left = Duration::from_millis(until_ms.saturating_sub(at.wall_ms));
             let answer = Answer { recorded: Arc::new(recorded), request };
             // A wall clock that was set back makes nothing live longer than it was to.
-            let left = left.min(IDEMPOTENT_FOR);
+            let left = match kept {
+                KeptFor::Held => left.min(HELD_FOR),
+                KeptFor::Idempotent => left.min(IDEMPOTENT_FOR),
+                KeptFor::Cache => left,
+            };
             shelves.of(kept).put(at.now, caller, key, content.len() + OVERHEAD, at.now.after(left), answer);
         }
     }

@@ -160,6 +160,8 @@ pub enum Effect {
     WriteError(Ending),
     /// Nothing more will come.
     End,
+    /// Nothing more will come, and what is not read is thrown away: the client reads too slowly, or is gone.
+    Abort,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -304,6 +306,11 @@ impl Machine {
     /// The attempt under way has no reader any more.
     pub fn is_alone(&self) -> bool {
         self.alone.is_some() && self.stage != Stage::Ended
+    }
+
+    /// The turn goes on without its ledger entry.
+    pub fn serves_unrecorded(&self) -> bool {
+        self.facts.rules.serve_unrecorded
     }
 
     /// Dispatches so far.
@@ -569,7 +576,7 @@ impl Machine {
     fn left(&mut self, out: &mut Vec<Effect>) {
         self.drop_attempt(out);
         self.end(TurnEnd::Interrupted, out);
-        out.push(Effect::End);
+        out.push(Effect::Abort);
     }
 
     fn drop_attempt(&mut self, out: &mut Vec<Effect>) {

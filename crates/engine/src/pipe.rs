@@ -30,6 +30,8 @@ struct State {
     chunks: VecDeque<Bytes>,
     bytes: usize,
     ended: bool,
+    /// The reply was given up before its end.
+    aborted: bool,
     /// The reader has taken the last byte and given the ticket.
     taken: bool,
     /// The reader has gone before the end, or the ticket was lost.
@@ -181,9 +183,32 @@ impl ReplyWriter {
         Poll::Pending
     }
 
+    /// Gives the reply up: what waits for the reader is thrown away, and the reader is told that it was no end.
+    pub fn abort(&mut self) {
+        let waker = {
+            let mut state = self.0.lock();
+            state.aborted = true;
+            state.ended = true;
+            state.chunks.clear();
+            state.bytes = 0;
+            state.reader.take()
+        };
+        wake(waker);
+    }
+
     /// The connection has taken the whole reply.
     pub fn is_taken(&self) -> bool {
         self.0.lock().taken
+    }
+
+    /// Ready when the connection has taken the whole reply, or the client has left.
+    pub fn poll_taken(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.0.lock();
+        if state.taken || state.gone {
+            return Poll::Ready(());
+        }
+        park(&mut state.writer, cx);
+        Poll::Pending
     }
 
     /// How the reader keeps up.
@@ -218,7 +243,21 @@ impl ReplyReader {
         Poll::Pending
     }
 
-    /// The next bytes; `None` at the end of the reply.
+    /// The reply was given up before its end, and what was read of it is no whole reply.
+    pub fn is_aborted(&self) -> bool {
+        self.shared.lock().aborted
+    }
+
+    /// As [`ReplyReader::is_aborted`]; wakes when it is given up, or bytes come.
+    pub fn poll_aborted(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut state = self.shared.lock();
+        if !state.aborted {
+            park(&mut state.reader, cx);
+        }
+        state.aborted
+    }
+
+    /// The next bytes; `None` at the end of the reply, or where it was given up ([`ReplyReader::is_aborted`]).
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let (out, waker) = {
             let mut state = self.shared.lock();
@@ -247,11 +286,15 @@ impl ReplyReader {
     /// The ticket of the reply, once, when its last byte has been taken: to be asked for after every chunk, as a framing
     /// that knows the length never asks for the end.
     pub fn ticket(&mut self) -> Option<Ticket> {
-        let mut state = self.shared.lock();
-        if state.taken || !state.ended || !state.chunks.is_empty() {
-            return None;
-        }
-        state.taken = true;
+        let waker = {
+            let mut state = self.shared.lock();
+            if state.taken || state.aborted || !state.ended || !state.chunks.is_empty() {
+                return None;
+            }
+            state.taken = true;
+            state.writer.take()
+        };
+        wake(waker);
         Some(Ticket { shared: self.shared.clone(), turn: self.turn })
     }
 
@@ -343,6 +386,18 @@ mod tests {
 
     fn turn() -> TurnId {
         TurnId::new(1, 1)
+    }
+
+    #[test]
+    fn a_reply_that_is_given_up_frees_what_waits_and_its_reader_is_told() {
+        let (mut writer, mut reader) = reply_pipe(turn());
+        let mut cx = context();
+        writer.push(Bytes::from_static(b"x"));
+        writer.abort();
+        assert_eq!(reader.poll_chunk(&mut cx), Poll::Ready(None));
+        assert!(reader.is_aborted() && reader.ticket().is_none());
+        drop(reader);
+        assert!(writer.is_gone());
     }
 
     #[test]

@@ -112,7 +112,7 @@ pub struct Tally {
     pub overhead: Durations,
     /// What attempts have cost, in billionths of a US dollar; models without a price add nothing.
     pub cost_nano_usd: Counter,
-    /// Turns that went on though their ledger entry could not be written.
+    /// Attempts that went on though their ledger entry could not be written.
     pub unrecorded: Counter,
     tokens: [Counter; 5],
     turns: Mutex<BTreeMap<TurnLabels, u64>>,

@@ -193,8 +193,10 @@ pub fn turn(facts: &TurnFacts) -> TurnEffects {
 pub enum Source {
     /// An upstream made it for this turn.
     Upstream,
-    /// It was made before, for this turn's request.
-    Kept,
+    /// It was made for the same request of the same caller, which did not get it: held, or joined.
+    Late,
+    /// It had been delivered before.
+    Cache,
 }
 
 /// What is known of a delivery at its end.
@@ -243,7 +245,7 @@ pub fn delivery(facts: &DeliveryFacts) -> DeliveryEffects {
         delivered: Some(facts.receipt),
         bind: facts.receipt && made,
         commit: facts.receipt && made,
-        cache: facts.receipt && made && facts.recorded && facts.cacheable,
+        cache: facts.receipt && facts.source != Source::Cache && facts.recorded && facts.cacheable,
         // A kept answer that does not arrive stays where it is.
         hold: !facts.receipt && made && facts.recorded,
         spend: facts.receipt,

@@ -45,6 +45,16 @@ pub enum BackupError {
     },
 }
 
+/// Whether `to` is the database, by whatever name, or a file that lies beside it.
+fn is_of(from: &Path, to: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(target) = fs::metadata(to) else { return false };
+    ["", "-wal", "-shm", "-lock"].into_iter().any(|suffix| {
+        fs::metadata(file::beside(from, suffix))
+            .is_ok_and(|ours| (ours.dev(), ours.ino()) == (target.dev(), target.ino()))
+    })
+}
+
 /// Copies the database to `to`, which may be there only if it is to be replaced. Answers the bytes of the copy. Blocks.
 ///
 /// # Errors
@@ -55,6 +65,10 @@ pub fn copy(from: &Path, to: &Path, replace: bool, progress: Progress) -> Result
     }
     if !replace && to.exists() {
         return Err(BackupError::Exists(to.to_owned()));
+    }
+    if is_of(from, to) {
+        let why = "it is the database itself, or one of its files; name another file for the copy".to_owned();
+        return Err(BackupError::Database { path: to.to_owned(), why });
     }
     let part = file::beside(to, ".part");
     let copied = copy_to(from, &part, progress).and_then(|bytes| {

@@ -5,25 +5,26 @@ use crate::kept_queue::Change;
 use crate::sqlite::{SqliteStore, shut_down};
 use crate::writer::{Closing, Command};
 use futures_util::future::BoxFuture;
-use tokio::sync::{mpsc, oneshot};
-use turnkeep_base::AttemptId;
+use tokio::sync::oneshot;
 use turnkeep_engine::ports::{
     AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, FaultLog, FaultRecord, KeptAnswer, KeptKey, Ledger,
     StoreError,
 };
 
-/// Takes the entry back if the future that opened it is dropped before it had its answer.
+/// Takes the entry back if the future that opened it is dropped before it had its answer. It is remembered all the same:
+/// its attempt may go on without it, where the operator has said so, and then its end writes it whole.
 struct Unanswered<'a> {
-    queue: &'a mpsc::Sender<Command>,
-    attempt: Option<AttemptId>,
+    store: &'a SqliteStore,
+    entry: Option<Box<AttemptOpened>>,
 }
 
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
-        if let Some(attempt) = self.attempt {
+        if let Some(entry) = self.entry.take() {
             // With a full queue the writer still sees that nobody listens, unless it answered in this instant; then
             // the entry is closed as interrupted at the next start.
-            let _ = self.queue.try_send(Command::Withdraw(attempt));
+            let _ = self.store.queue.try_send(Command::Withdraw(entry.attempt));
+            self.store.unopened.put(entry);
         }
     }
 }
@@ -31,14 +32,14 @@ impl Drop for Unanswered<'_> {
 impl Ledger for SqliteStore {
     fn open(&self, entry: AttemptOpened) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
-            let (attempt, entry) = (entry.attempt, Box::new(entry));
+            let entry = Box::new(entry);
             let (reply, answer) = oneshot::channel();
             self.send(Command::Open(entry.clone(), reply)).await?;
-            let mut unanswered = Unanswered { queue: &self.queue, attempt: Some(attempt) };
+            let mut unanswered = Unanswered { store: self, entry: Some(entry) };
             let result = answer.await.unwrap_or_else(|_| Err(shut_down()));
-            unanswered.attempt = None;
-            if result.is_err() {
-                self.unopened.put(entry);
+            match unanswered.entry.take() {
+                Some(entry) if result.is_err() => self.unopened.put(entry),
+                Some(_) | None => {}
             }
             result
         })

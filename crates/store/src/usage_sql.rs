@@ -12,13 +12,16 @@ const TURN_LIFE_MS: u64 = 24 * 60 * 60 * 1000;
 /// Milliseconds of a day.
 pub(crate) const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
+/// How far back the turns began that matter for limits per minute: the start waits for that sum.
+const LIVELY_MS: u64 = 2 * 60 * 60 * 1000;
+
 /// The key begins with the turn's time, so a range of keys spares reading what is older.
-fn from(since_ms: u64) -> [u8; 17] {
-    key(AttemptId { turn: TurnId::new(since_ms.saturating_sub(TURN_LIFE_MS), 0), number: 0 })
+fn from(since_ms: u64, turn_life_ms: u64) -> [u8; 17] {
+    key(AttemptId { turn: TurnId::new(since_ms.saturating_sub(turn_life_ms), 0), number: 0 })
 }
 
 pub(crate) fn usage(conn: &Connection, since_ms: u64, by: &[UsageBy]) -> rusqlite::Result<Vec<UsageRow>> {
-    let mut values = vec![Value::from(from(since_ms).to_vec()), Value::from(signed(since_ms))];
+    let mut values = vec![Value::from(from(since_ms, TURN_LIFE_MS).to_vec()), Value::from(signed(since_ms))];
     let mut groups = Vec::new();
     for by in by {
         groups.push(match by {
@@ -92,7 +95,7 @@ pub(crate) fn recent(conn: &Connection, since_ms: u64) -> rusqlite::Result<Vec<R
          FROM ledger WHERE attempt >= ?1 AND opened_ms >= ?2 GROUP BY caller ORDER BY caller"
     );
     conn.prepare_cached(&sql)?
-        .query_map(params![from(since_ms), signed(since_ms)], |row| {
+        .query_map(params![from(since_ms, LIVELY_MS), signed(since_ms)], |row| {
             Ok(Recent {
                 caller: row.get("caller")?,
                 requests: count(row, "requests")?,

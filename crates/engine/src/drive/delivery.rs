@@ -1,10 +1,11 @@
 //! The delivery closing applied: exactly once for each turn, with the reply's receipt or without one, on every path. What
 //! it does is `turnkeep_policy::settle`'s to say.
 
-use super::Drive;
+use super::{Drive, LEAST_TAKEN, PACE};
 use crate::bonds::AwaitedEcho;
 use crate::kept::At;
 use crate::machine::{Ending, TurnEnd};
+use crate::ports::Again;
 use crate::tally::TurnLabels;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -54,12 +55,36 @@ impl Drive {
                 None => std::future::pending().await,
             }
         };
-        tokio::select! {
-            biased;
-            receipt = poll_fn(|cx| writer.poll_receipt(cx)) => receipt.ok(),
-            receipt = proven => Some(receipt),
-            _ = stop.wait_for(|stopped| *stopped) => None,
-            () = tokio::time::sleep(RECEIPT_WAIT) => None,
+        tokio::pin!(proven);
+        // Until the connection has it whole the reader's pace is its bound; only then does the wait for proof begin.
+        let mut pace = writer.pace();
+        let mut taken = false;
+        loop {
+            let wait = if taken { RECEIPT_WAIT } else { PACE };
+            let arrives = poll_fn(|cx| match writer.poll_receipt(cx) {
+                Poll::Ready(receipt) => Poll::Ready(Some(receipt.ok())),
+                Poll::Pending if taken => Poll::Pending,
+                Poll::Pending => writer.poll_taken(cx).map(|()| None),
+            });
+            tokio::select! {
+                biased;
+                arrived = arrives => match arrived {
+                    Some(receipt) => return receipt,
+                    None => taken = true,
+                },
+                receipt = proven.as_mut() => return Some(receipt),
+                _ = stop.wait_for(|stopped| *stopped) => return None,
+                () = tokio::time::sleep(wait) => {
+                    let before = std::mem::replace(&mut pace, writer.pace());
+                    if taken {
+                        return None;
+                    }
+                    if pace.is_under(before, LEAST_TAKEN) {
+                        writer.abort();
+                        return None;
+                    }
+                }
+            }
         }
     }
 
@@ -98,7 +123,10 @@ impl Drive {
         let facts = DeliveryFacts {
             outcome: self.outcome(),
             receipt: receipt.is_some(),
-            source: if self.kept_reply.is_some() { Source::Kept } else { Source::Upstream },
+            source: self.kept_reply.as_ref().map_or(Source::Upstream, |kept| match kept.how {
+                Again::Hit => Source::Cache,
+                Again::Held | Again::Joined => Source::Late,
+            }),
             recorded: recorded.is_some(),
             cacheable: self.input.terms.cache.is_some()
                 && recorded.as_ref().is_some_and(|recorded| recorded::may_be_cached(&recorded.facts)),
@@ -130,8 +158,6 @@ impl Drive {
         }
         drop(recorded);
         self.recorder.give_up();
-        // Those who joined look again only now.
-        self.leading.clear();
         self.note_end(delivery);
     }
 

@@ -37,7 +37,15 @@ impl Drive {
             AttemptEnd::Failed(fault) => Likeness::of(fault),
             AttemptEnd::Completed | AttemptEnd::Interrupted | AttemptEnd::Unsent => None,
         };
-        if let Some(attempt) = self.attempt.take() {
+        // An entry that is still being written is taken back: nothing was sent, so there was no attempt.
+        let unwritten = end == AttemptEnd::Unsent && matches!(self.waiting, Waiting::Entry(_));
+        if unwritten {
+            self.waiting = Waiting::Nothing;
+            self.lease = None;
+            if let Some(attempt) = self.attempt.take() {
+                attempt.withdrawn();
+            }
+        } else if let Some(attempt) = self.attempt.take() {
             let who = self.lease.as_ref().map(|lease| (lease.account(), lease.id().clone()));
             let late = self.declared_late.take();
             let ClosedAttempt { charge, spent } =
@@ -113,11 +121,16 @@ impl Drive {
         if self.end.is_some() {
             return;
         }
-        if end == TurnEnd::Completed && self.kept_reply.is_none() {
-            self.take_last();
-            self.recorded = recorded_of(self);
+        if end == TurnEnd::Completed {
+            self.recorded = match &self.kept_reply {
+                Some(kept) => Some(kept.recorded.clone()),
+                None => {
+                    self.take_last();
+                    recorded_of(self)
+                }
+            };
         }
-        if self.recorded.is_none() {
+        if self.recorded.is_none() || self.kept_reply.is_some() {
             self.recorder.give_up();
         }
         self.end = Some(end.clone());
@@ -126,7 +139,7 @@ impl Drive {
             outcome: self.outcome(),
             committed: self.machine.committed(),
             recorded: self.recorded.is_some(),
-            idempotent: self.input.terms.idempotency.is_some(),
+            idempotent: self.input.terms.idempotency.is_some() && !self.remembered,
         });
         let tally = &self.engine.tally;
         if let Some(left) = effects.left {
@@ -154,6 +167,8 @@ impl Drive {
                 self.leading.iter().for_each(|leading| leading.publish(&recorded));
             }
         }
+        // Who waits has it, or looks again; who comes from now on does not join.
+        self.leading.clear();
         self.engine.tally.turn.observe(self.input.received.elapsed());
     }
 

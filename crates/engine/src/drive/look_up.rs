@@ -24,15 +24,16 @@ pub(super) struct Known {
     /// `Some(None)`: the request's history cannot be read.
     history: Option<Option<History>>,
     preferred: Option<Vec<AccountKey>>,
-    /// The account that made the last answer of the history.
-    pub(super) owner: Option<AccountId>,
+    /// The accounts that made the answers of the history, as far as they are known, the last one first.
+    pub(super) owners: Vec<AccountId>,
 }
 
 /// An answer that was made before, ready to be written.
 #[derive(Debug)]
 pub(super) struct KeptReply {
     pub(super) pieces: Vec<bytes::Bytes>,
-    pub(super) model: Option<String>,
+    pub(super) how: Again,
+    pub(super) recorded: Arc<Recorded>,
 }
 
 impl Drive {
@@ -46,11 +47,11 @@ impl Drive {
         let (key, input) = (&self.engine.hash_key, &self.input);
         *self.known.request.get_or_insert_with(|| {
             let request = identity::request(key, &input.request);
-            let headers = ASKING_HEADERS.map(|name| input.headers.get_all(name));
-            let values: Vec<&[u8]> =
-                headers.iter().flat_map(|values| values.iter()).map(|value| value.as_bytes()).collect();
             let mut parts = vec![&request.0[..], if input.beta { b"beta" } else { b"" }];
-            parts.extend(values);
+            for name in ASKING_HEADERS {
+                let values = input.headers.get_all(name).iter();
+                parts.extend(values.flat_map(|value| [name.as_bytes(), value.as_bytes()]));
+            }
             identity::of_parts(key, "request", &parts)
         })
     }
@@ -100,12 +101,17 @@ impl Drive {
         }
         let request = self.request_print();
         let look = LookUp { caller: &self.scope, request, idempotency, cache, bypass };
-        match self.engine.kept.look_up(now, &look) {
-            Found::Nothing(leading) => {
-                self.leading = leading;
-                Some(Event::NotKept)
+        // Of an earlier look; this one takes its own places.
+        self.leading.clear();
+        let (found, leading) = self.engine.kept.look_up(now, &look);
+        self.leading = leading;
+        match found {
+            Found::Nothing => Some(Event::NotKept),
+            Found::Remembered(recorded) => {
+                self.remembered = true;
+                Some(self.found(recorded, Again::Hit))
             }
-            Found::Answer(recorded, how) => Some(self.found(&recorded, how)),
+            Found::Answer(recorded, how) => Some(self.found(recorded, how)),
             Found::Running(mut lead) => {
                 self.waiting = Waiting::Lead(Box::pin(async move {
                     let ended = lead.wait_for(|lead| !matches!(lead, Lead::Running)).await;
@@ -131,7 +137,7 @@ impl Drive {
     /// The turn that was joined has ended; without an answer this one looks again, and runs.
     pub(super) fn lead_ended(&mut self, recorded: Option<Arc<Recorded>>) -> Option<Event> {
         match recorded {
-            Some(recorded) => Some(self.found(&recorded, Again::Joined)),
+            Some(recorded) => Some(self.found(recorded, Again::Joined)),
             None => self.look_among_kept(),
         }
     }
@@ -141,12 +147,12 @@ impl Drive {
         identity::of_parts(&self.engine.hash_key, "idempotency", &[key.as_bytes()])
     }
 
-    fn found(&mut self, recorded: &Recorded, how: Again) -> Event {
+    fn found(&mut self, recorded: Arc<Recorded>, how: Again) -> Event {
         let options = ReplyOptions { upstream: self.input.request.dialect, ..self.reply_options() };
-        match recorded::replay(recorded, &options, self.input.request.stream) {
+        match recorded::replay(&recorded, &options, self.input.request.stream) {
             Ok(pieces) => {
                 let pieces = pieces.into_iter().map(|piece| piece.bytes).collect();
-                self.kept_reply = Some(KeptReply { pieces, model: recorded.facts.model.clone() });
+                self.kept_reply = Some(KeptReply { pieces, how, recorded });
                 self.cache_word = how.name();
                 self.note_again(how);
                 Event::Kept
@@ -187,16 +193,18 @@ impl Drive {
         }
         let now = self.now();
         let Some(history) = self.history() else { return Vec::new() };
-        let (asked, last) = ((history.prefix, history.opening), history.answers.last().copied());
+        let (asked, answers) = ((history.prefix, history.opening), history.answers.clone());
         let bonds = &self.engine.bonds;
-        let owner = last.and_then(|history| bonds.owner(now, &self.continuity_key(history)));
-        let mut accounts: Vec<_> = owner.iter().cloned().collect();
+        // The account of the last answer holds the whole history; earlier ones made parts of it.
+        let owners: Vec<AccountId> =
+            answers.iter().rev().filter_map(|&history| bonds.owner(now, &self.continuity_key(history))).collect();
+        let mut accounts: Vec<_> = owners.first().cloned().into_iter().collect();
         for route in self.input.routes.iter().take(BOUND_ROUTES) {
             let key = self.affinity_key(asked, &route.upstream.name, &route.model);
             accounts.extend(bonds.bound(now, &key));
         }
         let preferred = self.engine.admission.keys_of(&accounts);
-        self.known.owner = owner;
+        self.known.owners = owners;
         self.known.preferred = Some(preferred.clone());
         preferred
     }

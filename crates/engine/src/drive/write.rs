@@ -10,6 +10,9 @@ use std::time::Duration;
 use turnkeep_base::{Dialect, FaultKind};
 use turnkeep_dialect::reply;
 
+/// Bytes of a whole answer that the connection takes at once.
+const PART: usize = 64 << 10;
+
 impl Drive {
     pub(super) fn commit(&mut self) {
         if let Some(lease) = &self.lease {
@@ -67,7 +70,11 @@ impl Drive {
             self.push_comment(&format!("x-turnkeep-cache={}", self.cache_word));
         }
         self.open_head(length);
-        for bytes in pieces {
+        for mut bytes in pieces {
+            // In parts, so that the connection takes them as the client does, and its pace is seen.
+            while bytes.len() > PART {
+                self.writer.push(bytes.split_to(PART));
+            }
             self.writer.push(bytes);
         }
     }
@@ -87,7 +94,9 @@ impl Drive {
             headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
         }
         if let Some(kept) = &self.kept_reply {
-            if let Some(value) = kept.model.as_deref().and_then(|model| HeaderValue::from_str(model).ok()) {
+            if let Some(value) =
+                kept.recorded.facts.model.as_deref().and_then(|model| HeaderValue::from_str(model).ok())
+            {
                 headers.insert("x-turnkeep-model", value);
             }
             headers.insert("x-turnkeep-attempts", HeaderValue::from(0));

@@ -35,6 +35,11 @@ fn look(caller: &Arc<str>, request: u8) -> LookUp<'_> {
     LookUp { caller, request: print(request), idempotency: None, cache: false, bypass: false }
 }
 
+/// What is found, without becoming a turn that others may join.
+fn seen(kept: &Arc<Kept>, now: Moment, look: &LookUp<'_>) -> Found {
+    kept.look_up(now, look).0
+}
+
 fn kept() -> (Arc<Kept>, Arc<Written>) {
     let written = Arc::new(Written::default());
     (Kept::new(written.clone()), written)
@@ -50,14 +55,14 @@ fn a_held_answer_is_its_callers_alone_and_spent_by_a_receipt() {
     let (ann, bob): (Arc<str>, Arc<str>) = ("ann".into(), "bob".into());
     kept.hold(NOW, &ann, print(1), &answer("held"));
     assert!(kept.concerns(NOW.now, &ann) && !kept.concerns(NOW.now, &bob));
-    assert!(matches!(kept.look_up(NOW.now, &look(&bob, 1)), Found::Nothing(_)), "nothing of one caller is another's");
-    assert!(matches!(kept.look_up(NOW.now, &look(&ann, 2)), Found::Nothing(_)), "another request");
-    assert!(is_answer(&kept.look_up(NOW.now, &look(&ann, 1)), "held", Again::Held));
+    assert!(matches!(seen(&kept, NOW.now, &look(&bob, 1)), Found::Nothing), "nothing of one caller is another's");
+    assert!(matches!(seen(&kept, NOW.now, &look(&ann, 2)), Found::Nothing), "another request");
+    assert!(is_answer(&seen(&kept, NOW.now, &look(&ann, 1)), "held", Again::Held));
     let bypassing = LookUp { bypass: true, ..look(&ann, 1) };
-    assert!(matches!(kept.look_up(NOW.now, &bypassing), Found::Nothing(_)));
+    assert!(matches!(seen(&kept, NOW.now, &bypassing), Found::Nothing));
     assert_eq!(written.0.lock().len(), 1);
     kept.spend(&receipt(), &ann, print(1));
-    assert!(matches!(kept.look_up(NOW.now, &look(&ann, 1)), Found::Nothing(_)));
+    assert!(matches!(seen(&kept, NOW.now, &look(&ann, 1)), Found::Nothing));
     assert!(written.0.lock().is_empty());
 }
 
@@ -67,7 +72,7 @@ fn a_held_answer_ends_by_itself() {
     let ann: Arc<str> = "ann".into();
     kept.hold(NOW, &ann, print(1), &answer("held"));
     let later = NOW.now.after(HELD_FOR + Duration::from_millis(1));
-    assert!(matches!(kept.look_up(later, &look(&ann, 1)), Found::Nothing(_)));
+    assert!(matches!(seen(&kept, later, &look(&ann, 1)), Found::Nothing));
 }
 
 #[test]
@@ -75,12 +80,12 @@ fn the_cache_answers_only_a_model_whose_cache_is_on() {
     let (kept, _) = kept();
     let ann: Arc<str> = "ann".into();
     kept.cache(&receipt(), NOW, &ann, print(1), Duration::from_secs(60), &answer("cached"));
-    assert!(matches!(kept.look_up(NOW.now, &look(&ann, 1)), Found::Nothing(_)));
+    assert!(matches!(seen(&kept, NOW.now, &look(&ann, 1)), Found::Nothing));
     let on = LookUp { cache: true, ..look(&ann, 1) };
-    assert!(is_answer(&kept.look_up(NOW.now, &on), "cached", Again::Hit));
-    assert!(matches!(kept.look_up(NOW.now, &LookUp { bypass: true, ..on }), Found::Nothing(_)));
+    assert!(is_answer(&seen(&kept, NOW.now, &on), "cached", Again::Hit));
+    assert!(matches!(seen(&kept, NOW.now, &LookUp { bypass: true, ..on }), Found::Nothing));
     let later = NOW.now.after(Duration::from_secs(61));
-    assert!(matches!(kept.look_up(later, &on), Found::Nothing(_)));
+    assert!(matches!(seen(&kept, later, &on), Found::Nothing));
 }
 
 #[test]
@@ -88,17 +93,30 @@ fn an_idempotency_key_stands_for_one_request() {
     let (kept, _) = kept();
     let ann: Arc<str> = "ann".into();
     let keyed = LookUp { idempotency: Some(print(9)), ..look(&ann, 1) };
-    let Found::Nothing(leading) = kept.look_up(NOW.now, &keyed) else { panic!("the first one runs") };
-    assert!(matches!(kept.look_up(NOW.now, &keyed), Found::Running(_)), "joined while it runs");
+    let (Found::Nothing, leading) = kept.look_up(NOW.now, &keyed) else { panic!("the first one runs") };
+    assert!(matches!(seen(&kept, NOW.now, &keyed), Found::Running(_)), "joined while it runs");
     let other = LookUp { request: print(2), ..keyed };
-    assert!(matches!(kept.look_up(NOW.now, &other), Found::Reused), "another body, while it runs");
+    assert!(matches!(seen(&kept, NOW.now, &other), Found::Reused), "another body, while it runs");
     drop(leading);
-    assert!(matches!(kept.look_up(NOW.now, &keyed), Found::Nothing(_)), "it failed: the next one runs");
+    assert!(matches!(seen(&kept, NOW.now, &keyed), Found::Nothing), "it failed: the next one runs");
     kept.remember(NOW, &ann, print(9), print(1), &answer("done"));
-    assert!(is_answer(&kept.look_up(NOW.now, &keyed), "done", Again::Hit));
-    assert!(matches!(kept.look_up(NOW.now, &other), Found::Reused), "another body, afterwards");
+    assert!(matches!(seen(&kept, NOW.now, &keyed), Found::Remembered(_)));
+    assert!(matches!(seen(&kept, NOW.now, &other), Found::Reused), "another body, afterwards");
     let bob: Arc<str> = "bob".into();
-    assert!(matches!(kept.look_up(NOW.now, &LookUp { caller: &bob, ..other }), Found::Nothing(_)));
+    assert!(matches!(seen(&kept, NOW.now, &LookUp { caller: &bob, ..other }), Found::Nothing));
+}
+
+#[test]
+fn an_idempotency_key_is_taken_also_where_the_answer_is_found_by_the_request() {
+    let (kept, _) = kept();
+    let ann: Arc<str> = "ann".into();
+    kept.hold(NOW, &ann, print(1), &answer("held"));
+    let keyed = LookUp { idempotency: Some(print(9)), ..look(&ann, 1) };
+    let (found, leading) = kept.look_up(NOW.now, &keyed);
+    assert!(is_answer(&found, "held", Again::Held));
+    let other = LookUp { request: print(2), ..keyed };
+    assert!(matches!(seen(&kept, NOW.now, &other), Found::Reused), "another body under the same key");
+    drop(leading);
 }
 
 #[test]
@@ -106,25 +124,25 @@ fn one_of_many_identical_requests_runs_and_the_others_get_its_answer() {
     let (kept, _) = kept();
     let ann: Arc<str> = "ann".into();
     let on = LookUp { cache: true, ..look(&ann, 1) };
-    let Found::Nothing(leading) = kept.look_up(NOW.now, &on) else { panic!("the first one runs") };
+    let (Found::Nothing, leading) = kept.look_up(NOW.now, &on) else { panic!("the first one runs") };
     let [lead] = &leading[..] else { panic!("it leads under one name") };
-    let Found::Running(mut joined) = kept.look_up(NOW.now, &on) else { panic!("the second one joins") };
+    let Found::Running(mut joined) = seen(&kept, NOW.now, &on) else { panic!("the second one joins") };
     assert!(matches!(*joined.borrow_and_update(), Lead::Running));
     lead.publish(&answer("made"));
     drop(leading);
     assert!(matches!(&*joined.borrow(), Lead::Answered(recorded) if &recorded.bytes[..] == b"made"));
-    let Found::Nothing(_) = kept.look_up(NOW.now, &on) else { panic!("its place is free") };
+    let Found::Nothing = seen(&kept, NOW.now, &on) else { panic!("its place is free") };
 }
 
 #[test]
 fn a_request_without_a_cache_joins_only_a_turn_whose_client_has_left() {
     let (kept, _) = kept();
     let ann: Arc<str> = "ann".into();
-    let Found::Nothing(leading) = kept.look_up(NOW.now, &look(&ann, 1)) else { panic!("it runs") };
-    assert!(leading.is_empty() && matches!(kept.look_up(NOW.now, &look(&ann, 1)), Found::Nothing(_)));
+    let (Found::Nothing, leading) = kept.look_up(NOW.now, &look(&ann, 1)) else { panic!("it runs") };
+    assert!(leading.is_empty() && matches!(seen(&kept, NOW.now, &look(&ann, 1)), Found::Nothing));
     let alone = kept.lead_on(&ann, print(1)).unwrap();
     assert!(kept.lead_on(&ann, print(1)).is_none(), "one leads");
-    let Found::Running(joined) = kept.look_up(NOW.now, &look(&ann, 1)) else { panic!("joined") };
+    let Found::Running(joined) = seen(&kept, NOW.now, &look(&ann, 1)) else { panic!("joined") };
     drop(alone);
     assert!(matches!(&*joined.borrow(), Lead::Ended), "cancelled: whoever joined runs");
 }
@@ -139,9 +157,9 @@ fn what_was_kept_is_taken_up_by_the_next_run_for_the_rest_of_its_time() {
     let (second, _) = kept();
     let half = At { now: Moment(0), wall_ms: NOW.wall_ms + 300_000 };
     second.take_up(half, answers);
-    assert!(is_answer(&second.look_up(half.now, &look(&ann, 1)), "held", Again::Held));
+    assert!(is_answer(&seen(&second, half.now, &look(&ann, 1)), "held", Again::Held));
     let keyed = LookUp { idempotency: Some(print(9)), ..look(&ann, 2) };
-    assert!(matches!(second.look_up(half.now, &keyed), Found::Reused), "the key still knows its request");
+    assert!(matches!(seen(&second, half.now, &keyed), Found::Reused), "the key still knows its request");
     let later = half.now.after(Duration::from_millis(300_001));
-    assert!(matches!(second.look_up(later, &look(&ann, 1)), Found::Nothing(_)));
+    assert!(matches!(seen(&second, later, &look(&ann, 1)), Found::Nothing));
 }

@@ -81,7 +81,7 @@ impl Machine {
         if self.alone.is_some() {
             // Nobody waits for another try.
             self.end(TurnEnd::Interrupted, out);
-            return out.push(Effect::End);
+            return out.push(Effect::Abort);
         }
         for timer in
             [Timer::FirstContent, Timer::Between, Timer::AfterFinish, Timer::Backoff, Timer::SlowReader, Timer::Pace]

@@ -97,7 +97,8 @@ fn shown(effects: &[Effect]) -> Option<&Fault> {
         | Effect::TakeBack(_)
         | Effect::CloseTurn(_)
         | Effect::WriteTerminal
-        | Effect::End => None,
+        | Effect::End
+        | Effect::Abort => None,
     })
 }
 
@@ -367,7 +368,7 @@ fn the_client_leaving_in_a_backoff_ends_the_turn_without_another_attempt() {
     let mut run = Run::new(facts());
     run.attempt(0);
     run.fault(FaultKind::UpstreamUnavailable, Phase::Answered);
-    assert_eq!(run.on(GONE), [Effect::CloseTurn(TurnEnd::Interrupted), Effect::End]);
+    assert_eq!(run.on(GONE), [Effect::CloseTurn(TurnEnd::Interrupted), Effect::Abort]);
 }
 
 #[test]
@@ -380,7 +381,7 @@ fn the_client_leaving_mid_answer_cancels_the_upstream_and_judges_nobody() {
         Effect::Cancel,
         Effect::CloseAttempt(AttemptEnd::Interrupted),
         Effect::CloseTurn(TurnEnd::Interrupted),
-        Effect::End,
+        Effect::Abort,
     ];
     assert_eq!(run.on(GONE), expected);
 }
@@ -426,7 +427,7 @@ fn the_between_clock_rests_while_the_client_does_not_read_and_a_minute_of_that_i
     let mut timers = run.machine.timers.clone();
     timers.clear(Timer::Heartbeat);
     assert_eq!(timers.next(), Some(slow));
-    assert_eq!(run.on(Event::Timer(Timer::SlowReader)).last(), Some(&Effect::End));
+    assert_eq!(run.on(Event::Timer(Timer::SlowReader)).last(), Some(&Effect::Abort));
 }
 
 #[test]
@@ -536,7 +537,7 @@ fn an_answer_that_is_kept_takes_no_slot_and_is_closed_before_it_is_written() {
 #[test]
 fn an_attempt_whose_client_has_left_goes_on_only_where_the_policy_lets_it_and_within_its_time() {
     let mut run = Run::new(facts());
-    assert_eq!(run.on(GONE_BUT_GOES_ON), [Effect::CloseTurn(TurnEnd::Interrupted), Effect::End], "nothing runs yet");
+    assert_eq!(run.on(GONE_BUT_GOES_ON), [Effect::CloseTurn(TurnEnd::Interrupted), Effect::Abort], "nothing runs yet");
 
     let mut run = Run::new(facts());
     run.attempt(0);
@@ -549,7 +550,7 @@ fn an_attempt_whose_client_has_left_goes_on_only_where_the_policy_lets_it_and_wi
     run.now = Moment(30_000);
     let end = run.on(Event::Timer(Timer::Finish));
     let interrupted = Effect::CloseAttempt(AttemptEnd::Interrupted);
-    assert_eq!(end, [Effect::Cancel, interrupted, Effect::CloseTurn(TurnEnd::Interrupted), Effect::End]);
+    assert_eq!(end, [Effect::Cancel, interrupted, Effect::CloseTurn(TurnEnd::Interrupted), Effect::Abort]);
 }
 
 #[test]

@@ -5,7 +5,6 @@ use super::deliveries::{Deliveries, HTTP1, Proof, UnderWay};
 use crate::reply_body::ReplyBody;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -18,6 +17,11 @@ pub struct Piece {
     /// Nothing follows.
     pub last: bool,
 }
+
+/// The reply was given up before its end: the client read too slowly, or nobody makes the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the reply was given up before its end")]
+pub struct Aborted;
 
 /// A reply's body on its connection.
 #[derive(Debug)]
@@ -47,7 +51,7 @@ impl Tracked {
     }
 
     /// The next bytes; `None` after the last.
-    pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Piece>> {
+    pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, Aborted>>> {
         if self.ended {
             return Poll::Ready(None);
         }
@@ -55,7 +59,7 @@ impl Tracked {
             ReplyBody::Whole(bytes) => {
                 let bytes = bytes.take().unwrap_or_default();
                 self.end();
-                return Poll::Ready(Some(Piece { bytes, last: true }));
+                return Poll::Ready(Some(Ok(Piece { bytes, last: true })));
             }
             ReplyBody::Turn { reader, left, receipts } => (reader, left, receipts),
         };
@@ -73,11 +77,15 @@ impl Tracked {
                 };
                 self.deliveries.handed(self.stream, proof, !bytes.is_empty());
                 self.end();
-                return Poll::Ready(Some(Piece { bytes, last: true }));
+                return Poll::Ready(Some(Ok(Piece { bytes, last: true })));
             }
             let Some(chunk) = chunk else {
+                let aborted = reader.is_aborted();
                 self.end();
-                return Poll::Ready(self.held.take().map(|bytes| Piece { bytes, last: true }));
+                return Poll::Ready(match (aborted, self.held.take()) {
+                    (true, _) => Some(Err(Aborted)),
+                    (false, held) => held.map(|bytes| Ok(Piece { bytes, last: true })),
+                });
             };
             if *left == Some(0) && self.held.is_none() {
                 self.held = Some(chunk);
@@ -90,7 +98,15 @@ impl Tracked {
                 Some(held) => [held, chunk].concat().into(),
                 None => chunk,
             };
-            return Poll::Ready(Some(Piece { bytes, last: false }));
+            return Poll::Ready(Some(Ok(Piece { bytes, last: false })));
+        }
+    }
+
+    /// The reply was given up, as far as it was not handed over; `cx` is woken when it is.
+    pub fn poll_aborted(&mut self, cx: &mut Context<'_>) -> bool {
+        match &mut self.body {
+            ReplyBody::Whole(_) => false,
+            ReplyBody::Turn { reader, .. } => !self.ended && reader.poll_aborted(cx),
         }
     }
 
@@ -105,12 +121,12 @@ impl Tracked {
 
 impl Body for Tracked {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = Aborted;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.get_mut().poll_piece(cx).map(|piece| {
-            let piece = piece.filter(|piece| !piece.bytes.is_empty());
-            piece.map(|piece| Ok(Frame::data(piece.bytes)))
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {
+        self.get_mut().poll_piece(cx).map(|piece| match piece? {
+            Ok(piece) => (!piece.bytes.is_empty()).then(|| Ok(Frame::data(piece.bytes))),
+            Err(aborted) => Some(Err(aborted)),
         })
     }
 

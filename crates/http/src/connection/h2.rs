@@ -161,11 +161,24 @@ async fn send(body: &mut Tracked, mut out: SendStream<Bytes>) -> Result<(), h2::
             Poll::Pending => body.poll_piece(cx).map(Ok),
         })
         .await?;
-        let Piece { mut bytes, last } = piece.unwrap_or(Piece { bytes: Bytes::new(), last: true });
+        let Some(piece) = piece.unwrap_or(Ok(Piece { bytes: Bytes::new(), last: true })).ok() else {
+            out.send_reset(h2::Reason::CANCEL);
+            return Ok(());
+        };
+        let Piece { mut bytes, last } = piece;
         while !bytes.is_empty() {
             // Only now: what is reserved for a reply that has nothing to say is missing to the other streams.
             out.reserve_capacity(bytes.len());
-            let room = poll_fn(|cx| poll_room(&mut out, cx)).await?;
+            let room = poll_fn(|cx| match poll_room(&mut out, cx) {
+                Poll::Ready(room) => Poll::Ready(Some(room)),
+                Poll::Pending if body.poll_aborted(cx) => Poll::Ready(None),
+                Poll::Pending => Poll::Pending,
+            });
+            let Some(room) = room.await else {
+                out.send_reset(h2::Reason::CANCEL);
+                return Ok(());
+            };
+            let room = room?;
             let part = bytes.split_to(room.min(bytes.len()));
             out.send_data(part, last && bytes.is_empty())?;
             if last && bytes.is_empty() {

@@ -82,10 +82,10 @@ fn only_a_complete_answer_is_published_or_remembered() {
 #[test]
 fn nothing_is_bound_committed_or_cached_without_a_receipt_and_nothing_that_was_paid_for_is_lost() {
     for outcome in every_outcome() {
-        for bits in 0..16_u8 {
+        for bits in 0..24_u8 {
             let bit = |at: u8| bits & (1 << at) != 0;
-            let source = if bit(0) { Source::Kept } else { Source::Upstream };
-            let facts = DeliveryFacts { outcome, receipt: bit(1), source, recorded: bit(2), cacheable: bit(3) };
+            let source = [Source::Upstream, Source::Late, Source::Cache][usize::from(bits / 8)];
+            let facts = DeliveryFacts { outcome, receipt: bit(0), source, recorded: bit(1), cacheable: bit(2) };
             let closed = delivery(&facts);
             let completed = outcome == TurnOutcome::Completed;
             assert_eq!(
@@ -99,7 +99,7 @@ fn nothing_is_bound_committed_or_cached_without_a_receipt_and_nothing_that_was_p
             assert!(!(closed.hold && closed.delivered == Some(true)), "{facts:?}");
             let owed = completed && !facts.receipt && facts.recorded && source == Source::Upstream;
             assert_eq!(closed.hold, owed, "{facts:?}");
-            let stored = completed && facts.receipt && facts.recorded && facts.cacheable && source == Source::Upstream;
+            let stored = completed && facts.receipt && facts.recorded && facts.cacheable && source != Source::Cache;
             assert_eq!(closed.cache, stored, "every cacheable turn with a receipt is written: {facts:?}");
         }
     }

@@ -61,6 +61,19 @@ pub(super) fn rules(config: &Config) -> Rules {
     }
 }
 
+/// Two keys of one name would be one caller: what is kept for one would be given to the other.
+fn refuse_same_names<'a>(config: &Config, mut stored: impl Iterator<Item = &'a Known>) -> Result<(), Failure> {
+    let named = |known: &&Known| config.keys.iter().any(|key| *key.name == *known.caller.name);
+    match stored.find(named) {
+        None => Ok(()),
+        Some(known) => Err(Failure::Usage(format!(
+            "keys {:?}: the store has a key of this name, too; give one of them another name, or end the store's with \
+             `turnkeep keys revoke {}`",
+            known.caller.name, known.caller.name
+        ))),
+    }
+}
+
 impl Live {
     /// Takes the first configuration up.
     pub(super) async fn begin(parts: Parts, config: Config) -> Result<Live, Failure> {
@@ -105,6 +118,9 @@ impl Live {
             Occasion::Store => self.keys.clone(),
         };
         let mut callers = keys::of_store(&snapshot);
+        if occasion != Occasion::Store {
+            refuse_same_names(&config, callers.values())?;
+        }
         callers.extend(own_keys.clone());
         if occasion == Occasion::File {
             self.refuse_empty(&config, callers.is_empty())?;
