@@ -6,4 +6,5 @@ mod abandoned;
 mod closings;
 mod given_again;
 mod panics;
+mod slow;
 mod world;
