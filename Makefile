@@ -12,7 +12,7 @@ demo: ## one real turn through each client dialect, no key needed (needs Rust an
 test: ## set up, then format, lints, layers, Rust tests, docs and end-to-end tests
 	@bash tests/setup/test.sh
 
-bench: ## measure against nginx and a bare proxy, write docs/benchmarks.md (about ten minutes)
+bench: ## measure against nginx and a bare proxy, write docs/benchmarks.md (about fifteen minutes)
 	@sh tests/bench/run.sh
 
 attempts: ## ten thousand random turns against the upstream's own meter (about a minute)

@@ -3,15 +3,18 @@
 # Arguments go to `turnkeep-bench run` (--quick, --rounds N, --seconds S, --only NAME, --peer NAME=PORT:COMMAND, --out F).
 # With `failures` as the first one only admission, judgement and a storm of 429s are measured (--quick, --rounds, --seconds,
 # --out), and only their section of the report is written anew.
+# With `delivery` as the first one only receipts, closings, the ledger and slow readers are measured, with the same options.
 # The report is docs/benchmarks.md unless --out says otherwise. Set BENCH_GATEWAY to measure a binary built elsewhere.
 set -eu
 cd "$(dirname "$0")/../.."
 
 part=run
-if [ "${1:-}" = failures ]; then
-    part=failures
-    shift
-fi
+case "${1:-}" in
+    failures | delivery)
+        part="$1"
+        shift
+        ;;
+esac
 for tool in taskset prlimit; do
     command -v "$tool" >/dev/null || { echo "bench: $tool is needed (package util-linux)" >&2; exit 1; }
 done
@@ -27,6 +30,7 @@ fi
 
 cargo build --release -p turnkeep-bench
 cargo build --release -p turnkeep-engine --example admission_speed --example failure_speed
+cargo build --release -p turnkeep-store --example ledger_speed
 target="${CARGO_TARGET_DIR:-target}"
 if [ -z "${BENCH_GATEWAY:-}" ]; then
     cargo build --release -p turnkeep

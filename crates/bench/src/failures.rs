@@ -4,6 +4,7 @@
 use crate::metric::number;
 use crate::peer::free_port;
 use crate::process::{Launch, Pinned, first_line, settle_self};
+use crate::section::with_section;
 use crate::speed::{self, Line};
 use crate::storm::{self, Case, Figures, Setting};
 use anyhow::{Context, Result};
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The section's heading in the report.
-const HEADING: &str = "## Admission, judgement and a storm of 429s";
+pub const HEADING: &str = "## Admission, judgement and a storm of 429s";
 /// The goals, nanoseconds and a ratio.
 const ADMISSION_NS: u64 = 2_000;
 const JUDGEMENT_NS: u64 = 20_000;
@@ -119,7 +120,8 @@ pub async fn run(options: &Options, cores: usize) -> Result<()> {
     conditions.extend(notes.into_iter().map(|note| format!("Not as it should be: {note}")));
     let section = section(&conditions, &Measured { admission, judgement, storms });
     let old = std::fs::read_to_string(&options.out).unwrap_or_default();
-    std::fs::write(&options.out, with_section(&old, &section)).with_context(|| options.out.display().to_string())?;
+    std::fs::write(&options.out, with_section(&old, HEADING, &section))
+        .with_context(|| options.out.display().to_string())?;
     eprintln!("wrote the section into {}", options.out.display());
     Ok(())
 }
@@ -127,33 +129,6 @@ pub async fn run(options: &Options, cores: usize) -> Result<()> {
 /// The system's load average over the last minute.
 pub fn load_average() -> Option<f64> {
     std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
-}
-
-/// `report` with its section replaced by `section`, or with it at its end.
-fn with_section(report: &str, section: &str) -> String {
-    let (before, after) = match report.find(HEADING) {
-        Some(at) => {
-            let rest = &report[at + HEADING.len()..];
-            let end = rest.find("\n## ").map_or(rest.len(), |end| end + 1);
-            (&report[..at], &rest[end..])
-        }
-        None => (report, ""),
-    };
-    let gap = if before.is_empty() || before.ends_with("\n\n") { "" } else { "\n" };
-    let after_gap = if after.is_empty() { "" } else { "\n" };
-    format!("{before}{gap}{section}{after_gap}{after}")
-}
-
-/// The section of `report`, to be carried over when the rest is written anew.
-pub fn section_of(report: &str) -> Option<String> {
-    let at = report.find(HEADING)?;
-    let rest = &report[at..];
-    Some(rest[..rest.find("\n## ").map_or(rest.len(), |end| end + 1)].trim_end().to_owned() + "\n")
-}
-
-/// `report` with what [`section_of`] took from the one before.
-pub fn carried_over(report: &str, section: Option<&str>) -> String {
-    section.map_or_else(|| report.to_owned(), |section| with_section(report, section))
 }
 
 fn middle(all: &[Figures]) -> Result<Figures> {

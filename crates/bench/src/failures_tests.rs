@@ -32,21 +32,6 @@ fn what_is_met_missed_or_not_measured_is_said_by_the_worst_case() {
 }
 
 #[test]
-fn the_section_replaces_itself_and_leaves_the_rest_of_the_report_alone() {
-    let report = "# Benchmarks\n\n## Goals\n\ntable\n";
-    let first = format!("{HEADING}\n\nfirst\n");
-    let second = format!("{HEADING}\n\nsecond\n");
-    let once = with_section(report, &first);
-    assert_eq!(once, format!("{report}\n{first}"));
-    assert_eq!(with_section(&once, &second), format!("{report}\n{second}"));
-    let between = format!("{once}\n## After\n\nmore\n");
-    assert_eq!(with_section(&between, &second), format!("{report}\n{second}\n## After\n\nmore\n"));
-    assert_eq!(section_of(&between).as_deref(), Some(first.as_str()));
-    assert_eq!(carried_over(report, section_of(&between).as_deref()), once);
-    assert_eq!(carried_over(report, None), report);
-}
-
-#[test]
 fn the_middle_of_the_rounds_is_that_of_their_ratios() {
     let round = |success_us, alike_us, storm_us| Figures { success_us, alike_us, storm_us, attempts: 1.0, rate: 1.0 };
     let three = |alike| [round(100.0, alike, 300.0), round(200.0, alike, 400.0), round(100.0, alike, 100.0)];

@@ -170,6 +170,16 @@ impl Conn {
         self.buf = BytesMut::from(&self.buf[..]);
     }
 
+    /// Reads what is there, and no more than so much, without waiting; false when the other side has closed.
+    pub fn sip(&mut self, most: usize) -> bool {
+        let mut scrap = [0u8; 4096];
+        match self.stream.try_read(&mut scrap[..most.min(4096)]) {
+            Ok(0) => false,
+            Ok(_) => true,
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+        }
+    }
+
     /// Resolves when the other side closes; whatever it still sends is thrown away.
     pub async fn closed(&mut self) {
         let mut scrap = [0u8; 512];

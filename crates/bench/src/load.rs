@@ -15,7 +15,7 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 
 /// A request unanswered for this long ends the run it is part of.
@@ -100,6 +100,8 @@ struct Client {
     turn: u64,
     stream: bool,
     expect: Expect,
+    /// Bytes that the kernel may take for it unread; as it likes unless set.
+    unread: Option<u32>,
 }
 
 /// What counts as answered.
@@ -119,7 +121,15 @@ struct Answer {
 impl Client {
     async fn conn(&mut self) -> Result<&mut Conn> {
         if self.conn.is_none() {
-            self.conn = Some(Conn::new(TcpStream::connect(self.target).await?)?);
+            let stream = match self.unread {
+                None => TcpStream::connect(self.target).await?,
+                Some(unread) => {
+                    let socket = TcpSocket::new_v4()?;
+                    socket.set_recv_buffer_size(unread)?;
+                    socket.connect(self.target).await?
+                }
+            };
+            self.conn = Some(Conn::new(stream)?);
         }
         self.conn.as_mut().context("no connection")
     }
@@ -244,6 +254,7 @@ fn clients(target: SocketAddr, ask: &Ask, count: usize, expect: Expect) -> Resul
         turn: 0,
         stream: ask.stream,
         expect,
+        unread: None,
     };
     Ok((0..count as u64).map(client).collect())
 }
@@ -368,19 +379,39 @@ impl Held {
     pub fn len(&self) -> usize {
         self.clients.len()
     }
+
+    /// Each reads at most so many bytes, if there are any. Returns how many streams still stand.
+    pub fn sip(&mut self, most: usize) -> usize {
+        self.clients
+            .iter_mut()
+            .filter_map(|client| client.conn.as_mut())
+            .filter_map(|conn| conn.sip(most).then_some(()))
+            .count()
+    }
 }
 
 /// Opens `count` streams, a few dozen at a time, and returns when each has brought its first content or failed.
 pub async fn hold(target: SocketAddr, ask: &Ask, count: usize) -> Result<(Outcome, Held)> {
+    hold_clients(clients(target, ask, count, Expect::Content)?).await
+}
+
+/// The same, by clients for whom the kernel takes little that they have not read.
+pub async fn hold_slowly(target: SocketAddr, ask: &Ask, count: usize) -> Result<(Outcome, Held)> {
+    const UNREAD: u32 = 4 << 10;
+    let mut clients = clients(target, ask, count, Expect::Content)?;
+    clients.iter_mut().for_each(|client| client.unread = Some(UNREAD));
+    hold_clients(clients).await
+}
+
+async fn hold_clients(clients: Vec<Client>) -> Result<(Outcome, Held)> {
     const AT_ONCE: usize = 64;
     let mut tally = Tally::new()?;
-    let mut open = Vec::with_capacity(count);
-    let opened =
-        futures_util::stream::iter(clients(target, ask, count, Expect::Content)?).map(|mut client| async move {
-            let begun = Instant::now();
-            let answer = tokio::time::timeout(PATIENCE, client.open()).await;
-            (client, begun, answer)
-        });
+    let mut open = Vec::with_capacity(clients.len());
+    let opened = futures_util::stream::iter(clients).map(|mut client| async move {
+        let begun = Instant::now();
+        let answer = tokio::time::timeout(PATIENCE, client.open()).await;
+        (client, begun, answer)
+    });
     let mut opened = std::pin::pin!(opened.buffer_unordered(AT_ONCE));
     while let Some((client, begun, answer)) = opened.next().await {
         match answer {

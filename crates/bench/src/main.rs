@@ -3,6 +3,8 @@
 //! is given; `run` uses loopback alone.
 
 mod answers;
+mod delivery;
+mod delivery_report;
 mod failures;
 mod goal;
 mod h1;
@@ -16,6 +18,7 @@ mod refusal;
 mod report;
 mod request;
 mod run;
+mod section;
 mod speed;
 mod storm;
 mod stub;
@@ -59,6 +62,8 @@ enum Command {
     Run(run::Options),
     /// Measures admission, judgement and a storm of 429s alone, and writes their section of the report.
     Failures(failures::Options),
+    /// Measures what receipts, closings and the ledger cost, and slow readers, and writes their section of the report.
+    Delivery(delivery::Options),
 }
 
 #[derive(clap::Args)]
@@ -121,6 +126,7 @@ fn main() -> Result<()> {
             Command::Load(options) => load_once(options).await,
             Command::Run(options) => run::run(options).await,
             Command::Failures(options) => run::failures(options).await,
+            Command::Delivery(options) => run::delivery(options).await,
         }
     }))
 }

@@ -2,12 +2,14 @@
 //! interleaved over the peers (A B C, A B C, …) so that a slow minute of the machine falls on all of them, then the
 //! report. Children end with this process, whichever way it ends.
 
+use crate::delivery;
 use crate::failures;
 use crate::measure::{self, Plan};
 use crate::metric::Figures;
 use crate::peer::{Kind, Peer, Setting, free_port};
 use crate::process::{Launch, Pinned, first_line, settle_self};
 use crate::report::{Conditions, Report};
+use crate::section::carried_over;
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -58,6 +60,12 @@ pub async fn run(options: Options) -> Result<()> {
 pub async fn failures(options: failures::Options) -> Result<()> {
     let cores = std::thread::available_parallelism()?.get();
     until_stopped(failures::run(&options, cores)).await
+}
+
+/// Measures receipts, closings, the ledger and slow readers alone.
+pub async fn delivery(options: delivery::Options) -> Result<()> {
+    let cores = std::thread::available_parallelism()?.get();
+    until_stopped(delivery::run(&options, cores)).await
 }
 
 async fn until_stopped(work: impl Future<Output = Result<()>>) -> Result<()> {
@@ -140,7 +148,7 @@ async fn measured(options: Options) -> Result<()> {
     let text =
         Report { conditions, columns: columns.into_iter().map(|(p, f)| (p.name, p.kind, f)).collect() }.markdown();
     let before = std::fs::read_to_string(&options.out).unwrap_or_default();
-    let text = failures::carried_over(&text, failures::section_of(&before).as_deref());
+    let text = carried_over(&text, &before, &[failures::HEADING, delivery::HEADING]);
     std::fs::write(&options.out, text).with_context(|| options.out.display().to_string())?;
     eprintln!("wrote {}", options.out.display());
     if let (Some(gateway), Some(examples)) = (options.gateway, options.examples)
@@ -150,6 +158,7 @@ async fn measured(options: Options) -> Result<()> {
         let (peer_core, load_core) = (options.peer_core, options.load_core);
         let options = failures::Options { out, gateway, examples, quick, rounds, seconds, peer_core, load_core };
         failures::run(&options, cores).await?;
+        delivery::run(&options, cores).await?;
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! The instant upstream: answers at once in the two dialects, so that what is left in a measurement is the gateway.
 //! The model's name chooses the behaviour, because gateways do not forward unknown headers: `instant`;
 //! `paced-10ms` (a pause of that length before each content event but the first); `hold` (the first content event,
-//! then silence until the client leaves, at most [`HOLD`]); and those of [`crate::refusal`], each of which refuses every
+//! then silence until the client leaves, at most [`HOLD`]); `full` (all content at once, then silence); `flood` (content
+//! without end, as fast as it is taken); and those of [`crate::refusal`], each of which refuses every
 //! attempt with a 429. `GET /refused` tells how many were. It checks nothing: a broken request gets the same answer.
 
 use crate::answers::{Answers, Dialect, EVENTS, answers, json};
@@ -43,6 +44,8 @@ enum Mode {
     Instant,
     Paced(Duration),
     Hold,
+    Full,
+    Flood,
     Refuse(Refusal),
 }
 
@@ -121,6 +124,10 @@ fn ask(dialect: Dialect, body: &[u8]) -> Ask {
         Mode::Refuse(refusal)
     } else if model == b"hold" {
         Mode::Hold
+    } else if model == b"full" {
+        Mode::Full
+    } else if model == b"flood" {
+        Mode::Flood
     } else if let Some(pace) = model.strip_prefix(b"paced-").and_then(|p| p.strip_suffix(b"ms")) {
         let millis = std::str::from_utf8(pace).ok().and_then(|p| p.parse().ok()).unwrap_or(10);
         Mode::Paced(Duration::from_millis(millis))
@@ -160,15 +167,27 @@ async fn answer(conn: &mut Conn, canned: &Canned, ask: &Ask) -> io::Result<bool>
             Mode::Instant => tokio::task::yield_now().await,
             Mode::Paced(pace) if event + 1 < EVENTS => tokio::time::sleep(pace).await,
             Mode::Paced(_) | Mode::Refuse(_) => {}
-            Mode::Hold => {
-                conn.shrink();
-                let _ = tokio::time::timeout(HOLD, conn.closed()).await;
+            Mode::Hold => return held(conn).await,
+            Mode::Full if event + 1 == EVENTS => return held(conn).await,
+            Mode::Full => {}
+            Mode::Flood => {
+                // Until the other side has had enough of it.
+                while tokio::time::timeout(HOLD, conn.write(&a.content)).await.is_ok_and(|wrote| wrote.is_ok()) {
+                    tokio::task::yield_now().await;
+                }
                 return Ok(false);
             }
         }
     }
     conn.write(if ask.usage { &a.closing_with_usage } else { &a.closing }).await?;
     Ok(true)
+}
+
+/// Keeps a stream open; nothing follows on its connection.
+async fn held(conn: &mut Conn) -> io::Result<bool> {
+    conn.shrink();
+    let _ = tokio::time::timeout(HOLD, conn.closed()).await;
+    Ok(false)
 }
 
 #[cfg(test)]
