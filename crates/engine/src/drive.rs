@@ -117,6 +117,8 @@ pub(crate) struct Drive {
     kept_reply: Option<KeptReply>,
     /// The answer is that of the idempotency key, which remembers it already.
     remembered: bool,
+    /// The turn has waited for another one and got nothing.
+    waited_for_another: bool,
     cache_word: &'static str,
     pace: Pace,
     delivery_closed: bool,
@@ -185,6 +187,7 @@ impl Drive {
             answerer: None,
             kept_reply: None,
             remembered: false,
+            waited_for_another: false,
             cache_word: "off",
             pace: Pace::default(),
             delivery_closed: false,
@@ -617,6 +620,8 @@ impl Drive {
             self.writer.poll_room(&mut cx).is_pending()
         };
         if full {
+            // Who waits for this answer does not wait for this client.
+            self.leading.retain(Leading::is_of_key);
             self.waiting = Waiting::Room;
             self.events.push(Event::Blocked);
         } else {

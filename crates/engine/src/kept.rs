@@ -48,6 +48,8 @@ pub(crate) enum Lead {
 enum Name {
     Request(Fingerprint),
     Idempotency(Fingerprint),
+    /// It is complete, and whether its reply arrives is not known yet.
+    Arriving(Fingerprint),
 }
 
 #[derive(Debug)]
@@ -103,6 +105,9 @@ pub(crate) struct LookUp<'a> {
     pub(crate) cache: bool,
     /// Held and cached answers are not wanted.
     pub(crate) bypass: bool,
+    /// The turn has not waited for another one yet. One that did, and got nothing, runs: those who wait for one that fails
+    /// do not queue behind each other.
+    pub(crate) first: bool,
 }
 
 /// What was found.
@@ -115,6 +120,8 @@ pub(crate) enum Found {
     Remembered(Arc<Recorded>),
     /// A turn that runs and will have one.
     Running(watch::Receiver<Lead>),
+    /// A complete one, whose reply has not arrived yet: if it does not, it is held.
+    Arriving(watch::Receiver<Lead>),
     /// The idempotency key is another request's.
     Reused,
 }
@@ -128,6 +135,14 @@ pub(crate) struct Leading {
 }
 
 impl Leading {
+    /// It stands for an idempotency key, under which nothing else may run.
+    pub(crate) fn is_of_key(&self) -> bool {
+        match self.place.1 {
+            Name::Idempotency(_) => true,
+            Name::Request(_) | Name::Arriving(_) => false,
+        }
+    }
+
     /// Those who joined get this answer.
     pub(crate) fn publish(&self, recorded: &Arc<Recorded>) {
         self.lead.send_replace(Lead::Answered(recorded.clone()));
@@ -215,9 +230,16 @@ impl Kept {
                 return (Found::Answer(kept.recorded.clone(), Again::Hit), leading);
             }
         }
+        if !look.first {
+            return (Found::Nothing, leading);
+        }
+        let at = |name| running.0.get(&(look.caller.clone(), name)).map(|other| other.lead.clone());
         let name = Name::Request(look.request);
-        if let Some(other) = running.0.get(&(look.caller.clone(), name)) {
-            return (Found::Running(other.lead.clone()), leading);
+        if let Some(lead) = at(name) {
+            return (Found::Running(lead), leading);
+        }
+        if let Some(lead) = at(Name::Arriving(look.request)) {
+            return (Found::Arriving(lead), leading);
         }
         if look.cache {
             leading.push(self.lead(&mut running, look.caller, name, look.request));
@@ -225,12 +247,21 @@ impl Kept {
         (Found::Nothing, leading)
     }
 
-    /// A turn whose client has left runs on: the same request may join it. `None` if another leads already.
-    pub(crate) fn lead_on(self: &Arc<Self>, caller: &Arc<str>, request: Fingerprint) -> Option<Leading> {
+    /// A complete answer is on its way: the same request waits a moment for what becomes of it. `None` if another is
+    /// waited for already.
+    pub(crate) fn arriving(self: &Arc<Self>, caller: &Arc<str>, request: Fingerprint) -> Option<Leading> {
+        self.take(caller, Name::Arriving(request), request)
+    }
+
+    fn take(self: &Arc<Self>, caller: &Arc<str>, name: Name, request: Fingerprint) -> Option<Leading> {
         let mut running = self.running.lock();
-        let name = Name::Request(request);
         let taken = running.0.contains_key(&(caller.clone(), name));
         (!taken).then(|| self.lead(&mut running, caller, name, request))
+    }
+
+    /// A turn whose client has left runs on: the same request may join it. `None` if another leads already.
+    pub(crate) fn lead_on(self: &Arc<Self>, caller: &Arc<str>, request: Fingerprint) -> Option<Leading> {
+        self.take(caller, Name::Request(request), request)
     }
 
     fn lead(
@@ -325,7 +356,7 @@ impl Kept {
         }
     }
 
-    /// Turns under way that another may join.
+    /// Turns under way that another may join, and replies on their way.
     pub fn joinable(&self) -> usize {
         self.running.lock().0.len()
     }

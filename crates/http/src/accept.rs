@@ -18,6 +18,9 @@ use tokio::time::Instant;
 /// Between TCP keep-alive probes of a silent client, and how many may go unanswered.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 const KEEPALIVE_PROBES: u32 = 2;
+/// How long a client may leave what it was sent unacknowledged, or its window shut. Longer than the minute that a slow reader
+/// has: the kernel counts a shut window as silence, though the client is there.
+const USER_TIMEOUT: Duration = Duration::from_secs(75);
 /// A pause after an accept that failed for want of a file or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Between warnings that connections cannot be accepted.
@@ -175,7 +178,7 @@ async fn accept(listener: &Listener) -> std::io::Result<Accepted> {
             let socket = socket2::SockRef::from(&stream);
             socket.set_tcp_keepalive(&keepalive.with_retries(KEEPALIVE_PROBES))?;
             #[cfg(target_os = "linux")]
-            socket.set_tcp_user_timeout(Some(KEEPALIVE * (KEEPALIVE_PROBES + 1)))?;
+            socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
             Ok(Accepted::Tcp(stream, peer, tls.clone()))
         }
         Listener::Unix(listener, _) => listener.accept().await.map(|(stream, _)| Accepted::Unix(stream)),

@@ -44,6 +44,10 @@ impl Drive {
             return known;
         }
         *echo = self.await_echo();
+        if self.recorded.is_some() && self.kept_reply.is_none() {
+            let request = self.request_print();
+            self.leading.extend(self.engine.kept.arriving(&self.scope, request));
+        }
         let mut stop = self.stop.clone();
         let writer = &mut self.writer;
         let proven = async {
@@ -158,6 +162,8 @@ impl Drive {
         }
         drop(recorded);
         self.recorder.give_up();
+        // Those who wait for what becomes of it look again only now.
+        self.leading.clear();
         self.note_end(delivery);
     }
 

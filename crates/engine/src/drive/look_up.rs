@@ -5,6 +5,8 @@ use crate::kept::{Found, Lead, LookUp};
 use crate::machine::Event;
 use crate::ports::{Again, AnsweredAgain};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
 use turnkeep_base::{AccountId, ClientError, Fingerprint};
 use turnkeep_dialect::identity::{self, History};
 use turnkeep_dialect::recorded::{self, Recorded};
@@ -16,6 +18,19 @@ use turnkeep_policy::accounts::AccountKey;
 const ASKING_HEADERS: [&str; 3] = ["anthropic-version", "anthropic-beta", "openai-beta"];
 /// Routes whose bindings are looked at.
 const BOUND_ROUTES: usize = 4;
+
+/// How long a request waits for what becomes of its own answer, which is on its way to the client: a client that asks again
+/// the moment it has reset its connection is faster than the news of the reset.
+const ARRIVING_WAIT: Duration = Duration::from_millis(300);
+
+/// The answer of a turn that is joined, when it has one.
+async fn answer_of(mut lead: watch::Receiver<Lead>) -> Option<Arc<Recorded>> {
+    let ended = lead.wait_for(|lead| !matches!(lead, Lead::Running)).await;
+    match ended.as_deref() {
+        Ok(Lead::Answered(recorded)) => Some(recorded.clone()),
+        Ok(Lead::Running | Lead::Ended) | Err(_) => None,
+    }
+}
 
 /// What is known of the request's place among others; each part is worked out once, when it is first wanted.
 #[derive(Debug, Default)]
@@ -100,7 +115,8 @@ impl Drive {
             return Some(Event::NotKept);
         }
         let request = self.request_print();
-        let look = LookUp { caller: &self.scope, request, idempotency, cache, bypass };
+        let first = !std::mem::replace(&mut self.waited_for_another, false);
+        let look = LookUp { caller: &self.scope, request, idempotency, cache, bypass, first };
         // Of an earlier look; this one takes its own places.
         self.leading.clear();
         let (found, leading) = self.engine.kept.look_up(now, &look);
@@ -112,14 +128,13 @@ impl Drive {
                 Some(self.found(recorded, Again::Hit))
             }
             Found::Answer(recorded, how) => Some(self.found(recorded, how)),
-            Found::Running(mut lead) => {
-                self.waiting = Waiting::Lead(Box::pin(async move {
-                    let ended = lead.wait_for(|lead| !matches!(lead, Lead::Running)).await;
-                    match ended.as_deref() {
-                        Ok(Lead::Answered(recorded)) => Some(recorded.clone()),
-                        Ok(Lead::Running | Lead::Ended) | Err(_) => None,
-                    }
-                }));
+            Found::Running(lead) => {
+                self.waiting = Waiting::Lead(Box::pin(answer_of(lead)));
+                None
+            }
+            Found::Arriving(lead) => {
+                let verdict = tokio::time::timeout(ARRIVING_WAIT, answer_of(lead));
+                self.waiting = Waiting::Lead(Box::pin(async move { verdict.await.ok().flatten() }));
                 None
             }
             Found::Reused => {
@@ -138,7 +153,10 @@ impl Drive {
     pub(super) fn lead_ended(&mut self, recorded: Option<Arc<Recorded>>) -> Option<Event> {
         match recorded {
             Some(recorded) => Some(self.found(recorded, Again::Joined)),
-            None => self.look_among_kept(),
+            None => {
+                self.waited_for_another = true;
+                self.look_among_kept()
+            }
         }
     }
 

@@ -32,7 +32,7 @@ fn receipt() -> Receipt {
 const NOW: At = At { now: Moment(1_000), wall_ms: 5_000_000 };
 
 fn look(caller: &Arc<str>, request: u8) -> LookUp<'_> {
-    LookUp { caller, request: print(request), idempotency: None, cache: false, bypass: false }
+    LookUp { caller, request: print(request), idempotency: None, cache: false, bypass: false, first: true }
 }
 
 /// What is found, without becoming a turn that others may join.
@@ -145,6 +145,21 @@ fn a_request_without_a_cache_joins_only_a_turn_whose_client_has_left() {
     let Found::Running(joined) = seen(&kept, NOW.now, &look(&ann, 1)) else { panic!("joined") };
     drop(alone);
     assert!(matches!(&*joined.borrow(), Lead::Ended), "cancelled: whoever joined runs");
+}
+
+#[test]
+fn a_request_whose_answer_is_on_its_way_waits_for_what_becomes_of_it_once() {
+    let (kept, _) = kept();
+    let ann: Arc<str> = "ann".into();
+    let arriving = kept.arriving(&ann, print(1)).unwrap();
+    let Found::Arriving(mut verdict) = seen(&kept, NOW.now, &look(&ann, 1)) else { panic!("it waits") };
+    assert!(matches!(*verdict.borrow_and_update(), Lead::Running));
+    let waited = LookUp { first: false, ..look(&ann, 1) };
+    assert!(matches!(seen(&kept, NOW.now, &waited), Found::Nothing), "it does not wait again");
+    kept.hold(NOW, &ann, print(1), &answer("held"));
+    drop(arriving);
+    assert!(matches!(&*verdict.borrow(), Lead::Ended));
+    assert!(is_answer(&seen(&kept, NOW.now, &waited), "held", Again::Held));
 }
 
 #[test]
