@@ -2,6 +2,8 @@
 
 -- The key's labels, a JSON object of strings. Costs are billionths of a US dollar; null: the model has no price.
 ALTER TABLE ledger ADD COLUMN labels TEXT NOT NULL DEFAULT '{}';
+-- What an attempt is taken to have made, and both to have cost, if its end is never known.
+ALTER TABLE ledger ADD COLUMN estimated_output INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE ledger ADD COLUMN estimated_cost INTEGER;
 ALTER TABLE ledger ADD COLUMN cost INTEGER;
 

@@ -46,6 +46,9 @@ const LEAST_TAKEN: u64 = 60 << 10;
 /// Between two such looks.
 const PACE: Duration = Duration::from_secs(60);
 
+/// Tokens of output that an attempt is taken to have made whose end is never known, if its request allows as many.
+const USUAL_OUTPUT: u64 = 1_024;
+
 /// What is being waited for.
 enum Waiting {
     Nothing,
@@ -549,6 +552,8 @@ impl Drive {
         };
         self.dropped.clone_from(&written.dropped);
         let price = lease.route().price;
+        let input = estimated_tokens(&self.input);
+        let output = self.input.request.max_output.unwrap_or(USUAL_OUTPUT).min(USUAL_OUTPUT);
         let attempt = AttemptId { turn: self.input.id, number: self.machine.dispatches() + 1 };
         let entry = AttemptOpened {
             attempt,
@@ -559,9 +564,9 @@ impl Drive {
             upstream_model: lease.route().model.clone(),
             dialect: self.input.request.dialect,
             opened_ms: self.engine.clock.unix_ms(),
-            estimated_input: estimated_tokens(&self.input),
-            estimated_cost: price
-                .map(|price| price.cost(&Usage { input: estimated_tokens(&self.input), ..Usage::default() })),
+            estimated_input: input,
+            estimated_output: output,
+            estimated_cost: price.map(|price| price.cost(&Usage { input, output, ..Usage::default() })),
         };
         self.attempt = Some(OpenAttempt::new(&self.engine, &entry, price));
         self.written = Some(written);

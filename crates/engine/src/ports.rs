@@ -71,7 +71,9 @@ pub struct AttemptOpened {
     pub opened_ms: u64,
     /// Input tokens guessed from the request, for an entry that is never closed.
     pub estimated_input: u64,
-    /// What that would cost, for an entry that is never closed; `None` for a model without a price.
+    /// Output tokens that it is taken to have made, for an entry that is never closed.
+    pub estimated_output: u64,
+    /// What both would cost, for an entry that is never closed; `None` for a model without a price.
     pub estimated_cost: Option<NanoUsd>,
 }
 

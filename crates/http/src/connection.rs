@@ -27,7 +27,7 @@ use metered::Metered;
 use rustls::ServerConfig;
 use socket::SocketIo;
 use std::error::Error;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -85,14 +85,14 @@ async fn serve_tracked<A: Answers>(
     let seen = Arc::new(AtomicBool::new(false));
     let connection = Connection { answers, terms, deliveries, seen: seen.clone() };
     let ended = match tls {
-        None => until_silent(connection.sniff(io), &seen, header_wait).await,
+        None => until_silent(Box::pin(connection.sniff(io)), &seen, header_wait).await,
         Some(tls) => {
             let handshake = TlsAcceptor::from(tls).accept(io);
             match tokio::time::timeout(header_wait, handshake).await {
                 Ok(Ok(io)) if io.get_ref().1.alpn_protocol() == Some(b"h2") => {
-                    until_silent(connection.http2(io, Bytes::new()), &seen, header_wait).await
+                    until_silent(Box::pin(connection.http2(io, Bytes::new())), &seen, header_wait).await
                 }
-                Ok(Ok(io)) => until_silent(connection.sniff(io), &seen, header_wait).await,
+                Ok(Ok(io)) => until_silent(Box::pin(connection.sniff(io)), &seen, header_wait).await,
                 Ok(Err(error)) => return tracing::debug!(%error, "a TLS handshake failed"),
                 Err(_) => return tracing::debug!("a TLS handshake took too long"),
             }
@@ -117,7 +117,11 @@ impl<A: Answers> Connection<A> {
             // Nothing was asked, so nothing is owed.
             _ = stop.wait_for(|stopped| *stopped) => return Ok(()),
         };
-        if first.starts_with(PREFACE) { self.http2(io, first).await } else { self.http1(io, first).await }
+        // Each in a place of its own: a connection holds one of the two for as long as it lives.
+        match first.starts_with(PREFACE) {
+            true => Box::pin(self.http2(io, first)).await,
+            false => Box::pin(self.http1(io, first)).await,
+        }
     }
 
     async fn http1<I>(self, io: I, first: Bytes) -> Result<(), Ended>
@@ -169,8 +173,7 @@ async fn left(deliveries: &Deliveries) {
 
 /// Serves a connection; drops it, with `None`, when its first request's head has not come in time. The protocol's own
 /// clocks do not see a client that says nothing at all: they start when the first bytes have told which protocol it is.
-async fn until_silent<F: Future>(served: F, seen: &AtomicBool, wait: Duration) -> Option<F::Output> {
-    let mut served = pin!(served);
+async fn until_silent<F: Future>(mut served: Pin<Box<F>>, seen: &AtomicBool, wait: Duration) -> Option<F::Output> {
     if let Ok(output) = tokio::time::timeout(wait, served.as_mut()).await {
         return Some(output);
     }

@@ -60,6 +60,7 @@ async fn run(store: Arc<SqliteStore>, task: u128, pairs: usize) -> Vec<Duration>
             dialect: Dialect::Messages,
             opened_ms: now,
             estimated_input: 12_345,
+            estimated_output: 0,
             estimated_cost: Some(37_035_000),
             labels: "{}".into(),
         };

@@ -3,7 +3,7 @@
 use crate::error::OpenError;
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io::Read;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 const MODE: u32 = 0o600;
@@ -52,6 +52,27 @@ pub(crate) fn is_sqlite(path: &Path) -> std::io::Result<bool> {
     let mut head = Vec::with_capacity(MAGIC.len());
     File::open(path)?.take(MAGIC.len() as u64).read_to_end(&mut head)?;
     Ok(head == MAGIC)
+}
+
+/// Which file a path meant when it was opened.
+#[derive(Debug)]
+pub(crate) struct Identity {
+    path: PathBuf,
+    device: u64,
+    number: u64,
+}
+
+impl Identity {
+    /// Of the file that is there now.
+    pub(crate) fn of(path: &Path) -> std::io::Result<Identity> {
+        let metadata = std::fs::metadata(path)?;
+        Ok(Identity { path: path.to_owned(), device: metadata.dev(), number: metadata.ino() })
+    }
+
+    /// It is still the one at that path.
+    pub(crate) fn is_at_its_path(&self) -> bool {
+        std::fs::metadata(&self.path).is_ok_and(|now| (now.dev(), now.ino()) == (self.device, self.number))
+    }
 }
 
 fn private(path: &Path) -> std::io::Result<File> {

@@ -8,7 +8,7 @@ use turnkeep_engine::ports::{AnsweredAgain, AttemptClosed, AttemptOpened, Attemp
 
 const COLUMNS: &str = "attempt, caller, upstream, account, model, upstream_model, dialect, opened_ms, \
                        estimated_input, outcome, exact, input, cache_read, cache_write, output, reasoning, closed_ms, \
-                       labels, estimated_cost, cost";
+                       labels, estimated_output, estimated_cost, cost";
 
 /// The word for attempts that ended with their process or their client.
 pub(crate) const INTERRUPTED: &str = "interrupted";
@@ -25,7 +25,7 @@ pub(crate) enum Closed {
 pub(crate) fn open(conn: &Connection, entry: &AttemptOpened) -> rusqlite::Result<()> {
     conn.prepare_cached(
         "INSERT INTO ledger (attempt, caller, upstream, account, model, upstream_model, dialect, opened_ms, \
-         estimated_input, labels, estimated_cost) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+         estimated_input, labels, estimated_cost, estimated_output) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     )?
     .execute(params![
         key(entry.attempt),
@@ -39,6 +39,7 @@ pub(crate) fn open(conn: &Connection, entry: &AttemptOpened) -> rusqlite::Result
         signed(entry.estimated_input),
         &*entry.labels,
         entry.estimated_cost.map(signed),
+        signed(entry.estimated_output),
     ])?;
     Ok(())
 }
@@ -122,7 +123,7 @@ pub(crate) fn withdraw(conn: &Connection, attempt: AttemptId) -> rusqlite::Resul
 pub(crate) fn recover(conn: &Connection, now_ms: u64) -> rusqlite::Result<usize> {
     conn.execute(
         "UPDATE ledger SET outcome = ?1, exact = 0, input = estimated_input, cache_read = 0, cache_write = 0, \
-         output = 0, reasoning = 0, closed_ms = ?2, cost = estimated_cost WHERE outcome IS NULL",
+         output = estimated_output, reasoning = 0, closed_ms = ?2, cost = estimated_cost WHERE outcome IS NULL",
         params![INTERRUPTED, signed(now_ms)],
     )
 }
@@ -179,6 +180,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<LedgerEntry> {
         dialect: row.get("dialect")?,
         opened_ms: count(row, "opened_ms")?,
         estimated_input: count(row, "estimated_input")?,
+        estimated_output: count(row, "estimated_output")?,
         labels: row.get("labels")?,
         estimated_cost: row.get::<_, Option<i64>>("estimated_cost")?.map(unsigned),
         closed,

@@ -137,6 +137,7 @@ impl Ledger for MemoryStore {
                 dialect: entry.dialect.name().into(),
                 opened_ms: entry.opened_ms,
                 estimated_input: entry.estimated_input,
+                estimated_output: entry.estimated_output,
                 labels: entry.labels.to_string(),
                 estimated_cost: entry.estimated_cost,
                 closed: None,
@@ -192,6 +193,7 @@ impl Ledger for MemoryStore {
             dialect: entry.dialect.name().into(),
             opened_ms: entry.at_ms,
             estimated_input: 0,
+            estimated_output: 0,
             labels: entry.labels.to_string(),
             estimated_cost: Some(0),
             closed: Some(closed),
@@ -269,7 +271,7 @@ impl Store for MemoryStore {
             for (attempt, entry) in state.ledger.iter().filter(|(_, entry)| entry.opened_ms >= since_ms) {
                 let (turns, sum) = callers.entry(entry.caller.clone()).or_default();
                 turns.insert(attempt.turn);
-                let guessed = entry.estimated_input.min(MOST);
+                let guessed = entry.estimated_input.min(MOST) + entry.estimated_output.min(MOST);
                 *sum += entry.closed.as_ref().map_or(guessed, |closed| tokens(&closed.usage));
             }
             let recent = |(caller, (turns, tokens)): (String, (BTreeSet<TurnId>, u64))| Recent {

@@ -23,6 +23,8 @@ pub struct LedgerEntry {
     pub opened_ms: u64,
     /// Input tokens guessed from the request.
     pub estimated_input: u64,
+    /// Output tokens that it is taken to have made if its end is never known.
+    pub estimated_output: u64,
     /// The key's labels, as a JSON object of strings.
     pub labels: String,
     /// What the estimated input costs; `None` for a model without a price.

@@ -73,6 +73,7 @@ pub struct SqliteStore {
     clock: Arc<dyn WallClock>,
     recovered: usize,
     lock: Mutex<Option<File>>,
+    identity: file::Identity,
 }
 
 impl SqliteStore {
@@ -99,6 +100,7 @@ impl SqliteStore {
         // The checkpoint thread keeps the log short; this is the net under it, 64 MiB.
         conn.pragma_update(None, "wal_autocheckpoint", 16_384).map_err(fail)?;
         let Own { pepper, seal } = migrate::own(&mut conn, path, options.master_key.as_ref())?;
+        let identity = file::Identity::of(path).map_err(|source| OpenError::File { path: path.to_owned(), source })?;
         let recovered = match options.role {
             Role::Gateway => ledger_sql::recover(&conn, options.clock.unix_ms()).map_err(fail)?,
             Role::Tool => 0,
@@ -135,6 +137,7 @@ impl SqliteStore {
             seal,
             clock: options.clock,
             recovered,
+            identity,
             lock: Mutex::new(lock),
         })
     }
@@ -199,6 +202,11 @@ impl Store for SqliteStore {
     }
 
     fn health(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        if !self.identity.is_at_its_path() {
+            let why = "the database's file has been removed or replaced while it was open, and what is written now is lost \
+                       with this process; put the file back, or start again on the new one";
+            return Box::pin(std::future::ready(Err(StoreError(why.into()))));
+        }
         let now = self.clock.unix_ms().to_be_bytes();
         let written = self.write(move |conn| {
             migrate::set_meta(conn, "store.health", &now)?;

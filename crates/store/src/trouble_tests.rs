@@ -45,6 +45,7 @@ fn opened(turn: u64) -> AttemptOpened {
         dialect: Dialect::Chat,
         opened_ms: turn,
         estimated_input: 1,
+        estimated_output: 0,
         estimated_cost: Some(1),
         labels: "{}".into(),
     }

@@ -90,7 +90,7 @@ pub(crate) fn spent(conn: &Connection, since_day: u32) -> rusqlite::Result<Vec<S
 pub(crate) fn recent(conn: &Connection, since_ms: u64) -> rusqlite::Result<Vec<Recent>> {
     let sql = format!(
         "SELECT caller, count(DISTINCT substr(attempt, 1, 16)) AS requests, \
-         sum(CASE WHEN outcome IS NULL THEN min(estimated_input, {MOST}) ELSE min(input, {MOST}) \
+         sum(CASE WHEN outcome IS NULL THEN min(estimated_input, {MOST}) + min(estimated_output, {MOST}) ELSE min(input, {MOST}) \
          + min(cache_read, {MOST}) + min(cache_write, {MOST}) + min(output, {MOST}) END) AS tokens \
          FROM ledger WHERE attempt >= ?1 AND opened_ms >= ?2 GROUP BY caller ORDER BY caller"
     );

@@ -31,6 +31,7 @@ fn opened(turn: u64) -> AttemptOpened {
         dialect: Dialect::Chat,
         opened_ms: turn,
         estimated_input: 1,
+        estimated_output: 0,
         estimated_cost: None,
         labels: "{}".into(),
     }

@@ -110,7 +110,7 @@ on_every_store! {
         store.open(AttemptOpened { caller: "phone".into(), ..opened(turn_at(6_000, 1), 1) }).await.unwrap();
         store.flush().await.unwrap();
         let recent = |caller: &str, requests, tokens| Recent { caller: caller.into(), requests, tokens };
-        assert_eq!(store.recent(2_000).await.unwrap(), [recent("laptop", 1, 110 + 77), recent("phone", 1, 77)]);
+        assert_eq!(store.recent(2_000).await.unwrap(), [recent("laptop", 1, 110 + 77 + 9), recent("phone", 1, 77 + 9)]);
     }
 
     async fn an_end_without_an_entry_is_counted_unless_nothing_was_sent(store) {

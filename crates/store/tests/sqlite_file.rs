@@ -229,7 +229,7 @@ async fn entries_left_open_are_closed_as_interrupted_with_their_estimate_at_the_
     let read = store.ledger_entries(1).await.unwrap();
     let end = read[0].closed.as_ref().unwrap();
     assert_eq!((end.outcome.as_str(), end.exact, end.closed_ms), ("interrupted", false, support::NOW));
-    assert_eq!((end.usage.input, end.usage.output), (77, 0));
+    assert_eq!((end.usage.input, end.usage.output), (77, 9));
     store.shutdown().await.unwrap();
     assert_eq!(support::sqlite(folder.path()).recovered(), 0);
 }

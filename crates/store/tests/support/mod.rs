@@ -121,6 +121,7 @@ pub fn opened(turn: TurnId, number: u8) -> AttemptOpened {
         dialect: Dialect::Chat,
         opened_ms: u64::try_from(turn.bits() >> 80).unwrap(),
         estimated_input: 77,
+        estimated_output: 9,
         estimated_cost: None,
         labels: "{}".into(),
     }

@@ -5,6 +5,7 @@ use crate::cli::ConfigFile;
 use crate::config::Config;
 use crate::{logs, wiring};
 use std::io::Write;
+use tokio::signal::unix::{SignalKind, signal};
 use turnkeep_http::Bound;
 
 /// Serves until `stop` is done.
@@ -32,5 +33,10 @@ pub async fn run(args: &ConfigFile, out: &mut impl Write, stop: impl Future<Outp
     if wired.recovered > 0 {
         tracing::warn!(attempts = wired.recovered, "attempts of an earlier run were closed as interrupted");
     }
+    // A limit on the size of files is a full disk to the store, which says so; the signal would end the process instead.
+    let _file_size = signal(SignalKind::from_raw(SIGXFSZ)).ok();
     wired.serve(stop).await
 }
+
+/// The signal of a file that may not grow, the same number on every system that has it.
+const SIGXFSZ: i32 = 25;

@@ -31,6 +31,7 @@ async fn attempt(store: &SqliteStore, caller: &str, team: &str) {
         dialect: Dialect::Chat,
         opened_ms: now,
         estimated_input: 5,
+        estimated_output: 0,
         estimated_cost: None,
     };
     store.open(entry).await.unwrap();

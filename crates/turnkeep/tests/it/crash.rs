@@ -32,6 +32,8 @@ async fn an_attempt_that_was_under_way_when_the_process_was_killed_is_closed_as_
         let closed = entries[0].closed.as_ref().unwrap();
         assert_eq!((closed.outcome.as_str(), closed.exact), ("interrupted", false));
         assert_eq!(closed.usage.input, entries[0].estimated_input);
+        assert_eq!(closed.usage.output, entries[0].estimated_output);
+        assert!(closed.usage.output > 0, "what it had reserved is what it is charged");
         assert!(closed.usage.input > 0);
     }
 }

@@ -7,8 +7,10 @@
 mod support;
 
 mod chance;
+mod crowd;
 mod gone;
 mod killed;
 mod meter;
 mod random_turns;
+mod stalled;
 mod trouble;

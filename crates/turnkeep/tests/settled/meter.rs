@@ -100,7 +100,8 @@ impl Seen<'_> {
         }
         let (completed, interrupted) = (closed.outcome == "completed", closed.outcome == "interrupted");
         if self.cut.contains(&entry.attempt) {
-            let estimate = Usage { input: entry.estimated_input, ..Usage::default() };
+            let (input, output) = (entry.estimated_input, entry.estimated_output);
+            let estimate = Usage { input, output, ..Usage::default() };
             return (interrupted && !closed.exact && closed.usage == estimate).then_some(|sums| sums.cut += 1);
         }
         // A client that leaves may do so just before what the upstream has said is read.
