@@ -48,7 +48,8 @@ pub(crate) enum Lead {
 enum Name {
     Request(Fingerprint),
     Idempotency(Fingerprint),
-    /// It is complete, and whether its reply arrives is not known yet.
+    /// It is complete, and whether its reply arrives is not known yet. The last one, so that it is told from the others by
+    /// its place.
     Arriving(Fingerprint),
 }
 
@@ -120,8 +121,6 @@ pub(crate) enum Found {
     Remembered(Arc<Recorded>),
     /// A turn that runs and will have one.
     Running(watch::Receiver<Lead>),
-    /// A complete one, whose reply has not arrived yet: if it does not, it is held.
-    Arriving(watch::Receiver<Lead>),
     /// The idempotency key is another request's.
     Reused,
 }
@@ -192,9 +191,10 @@ impl Kept {
         if self.shelves.lock().held.any(now, caller) {
             return true;
         }
-        let running = self.running.lock();
-        let first = (caller.clone(), Name::Request(Fingerprint([0; 16])));
-        running.0.range(first..).next().is_some_and(|((whose, _), _)| whose == caller)
+        match self.holds_from(caller, Name::Request(Fingerprint([0; 16]))) {
+            Some(Name::Request(_) | Name::Idempotency(_)) => true,
+            Some(Name::Arriving(_)) | None => false,
+        }
     }
 
     /// Looks for an answer. In the same step the turn becomes one that others may join: under its idempotency key, and under
@@ -233,13 +233,9 @@ impl Kept {
         if !look.first {
             return (Found::Nothing, leading);
         }
-        let at = |name| running.0.get(&(look.caller.clone(), name)).map(|other| other.lead.clone());
         let name = Name::Request(look.request);
-        if let Some(lead) = at(name) {
-            return (Found::Running(lead), leading);
-        }
-        if let Some(lead) = at(Name::Arriving(look.request)) {
-            return (Found::Arriving(lead), leading);
+        if let Some(other) = running.0.get(&(look.caller.clone(), name)) {
+            return (Found::Running(other.lead.clone()), leading);
         }
         if look.cache {
             leading.push(self.lead(&mut running, look.caller, name, look.request));
@@ -247,10 +243,28 @@ impl Kept {
         (Found::Nothing, leading)
     }
 
-    /// A complete answer is on its way: the same request waits a moment for what becomes of it. `None` if another is
-    /// waited for already.
-    pub(crate) fn arriving(self: &Arc<Self>, caller: &Arc<str>, request: Fingerprint) -> Option<Leading> {
-        self.take(caller, Name::Arriving(request), request)
+    /// A complete answer is on its way: the same bytes, asked again, wait a moment for what becomes of it. `None` if another
+    /// is waited for already.
+    pub(crate) fn arriving(self: &Arc<Self>, caller: &Arc<str>, bytes: Fingerprint) -> Option<Leading> {
+        self.take(caller, Name::Arriving(bytes), bytes)
+    }
+
+    /// Some answer is on its way to this caller.
+    pub(crate) fn is_awaited(&self, caller: &Arc<str>) -> bool {
+        self.holds_from(caller, Name::Arriving(Fingerprint([0; 16]))).is_some()
+    }
+
+    /// What becomes of the answer to these bytes, if it is on its way to this caller.
+    pub(crate) fn awaited(&self, caller: &Arc<str>, bytes: Fingerprint) -> Option<watch::Receiver<Lead>> {
+        let running = self.running.lock();
+        running.0.get(&(caller.clone(), Name::Arriving(bytes))).map(|other| other.lead.clone())
+    }
+
+    /// The first of this caller's places from here on.
+    fn holds_from(&self, caller: &Arc<str>, name: Name) -> Option<Name> {
+        let running = self.running.lock();
+        let ((whose, name), _) = running.0.range((caller.clone(), name)..).next()?;
+        (whose == caller).then_some(*name)
     }
 
     fn take(self: &Arc<Self>, caller: &Arc<str>, name: Name, request: Fingerprint) -> Option<Leading> {

@@ -45,8 +45,8 @@ impl Drive {
         }
         *echo = self.await_echo();
         if self.recorded.is_some() && self.kept_reply.is_none() {
-            let request = self.request_print();
-            self.leading.extend(self.engine.kept.arriving(&self.scope, request));
+            let bytes = self.bytes_print();
+            self.leading.extend(self.engine.kept.arriving(&self.scope, bytes));
         }
         let mut stop = self.stop.clone();
         let writer = &mut self.writer;

@@ -19,8 +19,7 @@ const ASKING_HEADERS: [&str; 3] = ["anthropic-version", "anthropic-beta", "opena
 /// Routes whose bindings are looked at.
 const BOUND_ROUTES: usize = 4;
 
-/// How long a request waits for what becomes of its own answer, which is on its way to the client: a client that asks again
-/// the moment it has reset its connection is faster than the news of the reset.
+/// How long a request waits for what becomes of its own answer, which is on its way to the client.
 const ARRIVING_WAIT: Duration = Duration::from_millis(300);
 
 /// The answer of a turn that is joined, when it has one.
@@ -36,6 +35,7 @@ async fn answer_of(mut lead: watch::Receiver<Lead>) -> Option<Arc<Recorded>> {
 #[derive(Debug, Default)]
 pub(super) struct Known {
     request: Option<Fingerprint>,
+    bytes: Option<Fingerprint>,
     /// `Some(None)`: the request's history cannot be read.
     history: Option<Option<History>>,
     preferred: Option<Vec<AccountKey>>,
@@ -68,6 +68,14 @@ impl Drive {
                 parts.extend(values.flat_map(|value| [name.as_bytes(), value.as_bytes()]));
             }
             identity::of_parts(key, "request", &parts)
+        })
+    }
+
+    /// The fingerprint of the request's bytes as they came: cheaper than what they mean, and enough for a retry.
+    pub(super) fn bytes_print(&mut self) -> Fingerprint {
+        let (key, request) = (&self.engine.hash_key, &self.input.request);
+        *self.known.bytes.get_or_insert_with(|| {
+            identity::of_parts(key, "bytes", &[request.dialect.name().as_bytes(), &request.body])
         })
     }
 
@@ -110,19 +118,19 @@ impl Drive {
         }
         let idempotency = terms.idempotency.as_deref().map(|key| self.idempotency_print(key));
         let now = self.now();
+        let first = !std::mem::replace(&mut self.waited_for_another, false);
         let wanted = cache || idempotency.is_some() || (!bypass && self.engine.kept.concerns(now, &self.scope));
         if !wanted {
-            return Some(Event::NotKept);
+            return self.run_unless_awaited(first && !bypass);
         }
         let request = self.request_print();
-        let first = !std::mem::replace(&mut self.waited_for_another, false);
         let look = LookUp { caller: &self.scope, request, idempotency, cache, bypass, first };
         // Of an earlier look; this one takes its own places.
         self.leading.clear();
         let (found, leading) = self.engine.kept.look_up(now, &look);
         self.leading = leading;
         match found {
-            Found::Nothing => Some(Event::NotKept),
+            Found::Nothing => self.run_unless_awaited(first && !bypass),
             Found::Remembered(recorded) => {
                 self.remembered = true;
                 Some(self.found(recorded, Again::Hit))
@@ -130,11 +138,6 @@ impl Drive {
             Found::Answer(recorded, how) => Some(self.found(recorded, how)),
             Found::Running(lead) => {
                 self.waiting = Waiting::Lead(Box::pin(answer_of(lead)));
-                None
-            }
-            Found::Arriving(lead) => {
-                let verdict = tokio::time::timeout(ARRIVING_WAIT, answer_of(lead));
-                self.waiting = Waiting::Lead(Box::pin(async move { verdict.await.ok().flatten() }));
                 None
             }
             Found::Reused => {
@@ -147,6 +150,19 @@ impl Drive {
                 Some(Event::KeyReused)
             }
         }
+    }
+
+    /// Nothing is kept: the turn runs, unless the answer to these very bytes is on its way to the same caller. A client that
+    /// asks again the moment it has reset its connection is faster than the news of the reset.
+    fn run_unless_awaited(&mut self, may_wait: bool) -> Option<Event> {
+        if !may_wait || !self.engine.kept.is_awaited(&self.scope) {
+            return Some(Event::NotKept);
+        }
+        let bytes = self.bytes_print();
+        let Some(lead) = self.engine.kept.awaited(&self.scope, bytes) else { return Some(Event::NotKept) };
+        let verdict = tokio::time::timeout(ARRIVING_WAIT, answer_of(lead));
+        self.waiting = Waiting::Lead(Box::pin(async move { verdict.await.ok().flatten() }));
+        None
     }
 
     /// The turn that was joined has ended; without an answer this one looks again, and runs.

@@ -148,18 +148,29 @@ fn a_request_without_a_cache_joins_only_a_turn_whose_client_has_left() {
 }
 
 #[test]
-fn a_request_whose_answer_is_on_its_way_waits_for_what_becomes_of_it_once() {
+fn an_answer_on_its_way_is_told_of_to_the_same_bytes_of_the_same_caller_alone() {
     let (kept, _) = kept();
-    let ann: Arc<str> = "ann".into();
+    let (ann, bob): (Arc<str>, Arc<str>) = ("ann".into(), "bob".into());
     let arriving = kept.arriving(&ann, print(1)).unwrap();
-    let Found::Arriving(mut verdict) = seen(&kept, NOW.now, &look(&ann, 1)) else { panic!("it waits") };
+    assert!(kept.arriving(&ann, print(1)).is_none(), "one is waited for");
+    assert!(kept.is_awaited(&ann) && !kept.is_awaited(&bob));
+    assert!(!kept.concerns(NOW.now, &ann), "its request need not be known for that");
+    assert!(kept.awaited(&bob, print(1)).is_none() && kept.awaited(&ann, print(2)).is_none());
+    let mut verdict = kept.awaited(&ann, print(1)).unwrap();
     assert!(matches!(*verdict.borrow_and_update(), Lead::Running));
-    let waited = LookUp { first: false, ..look(&ann, 1) };
-    assert!(matches!(seen(&kept, NOW.now, &waited), Found::Nothing), "it does not wait again");
-    kept.hold(NOW, &ann, print(1), &answer("held"));
     drop(arriving);
     assert!(matches!(&*verdict.borrow(), Lead::Ended));
-    assert!(is_answer(&seen(&kept, NOW.now, &waited), "held", Again::Held));
+    assert!(!kept.is_awaited(&ann));
+}
+
+#[test]
+fn a_turn_that_has_waited_for_another_in_vain_runs_without_waiting_or_leading() {
+    let (kept, _) = kept();
+    let ann: Arc<str> = "ann".into();
+    let on = LookUp { cache: true, ..look(&ann, 1) };
+    let (Found::Nothing, _leading) = kept.look_up(NOW.now, &on) else { panic!("the first one runs") };
+    let (found, leading) = kept.look_up(NOW.now, &LookUp { first: false, ..on });
+    assert!(matches!(found, Found::Nothing) && leading.is_empty());
 }
 
 #[test]

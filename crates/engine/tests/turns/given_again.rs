@@ -210,3 +210,60 @@ async fn kept_answers_are_there_after_a_restart() {
     let cached = after.delivered(&Ask { messages: r#"{"role":"user","content":"cached"}"#.into(), ..ask(false) }).await;
     assert_eq!((cached.header("x-turnkeep-cache"), after.upstream.calls()), ("hit", 0));
 }
+
+#[tokio::test]
+async fn a_retry_that_is_faster_than_the_news_of_the_loss_gets_the_answer_that_was_lost() {
+    for stream in [true, false] {
+        let world = world();
+        let first = world.start(&uncached(stream)).told().await;
+        while world.engine.kept.joinable() == 0 {
+            tokio::task::yield_now().await;
+        }
+        let retry = world.start(&uncached(stream));
+        let stranger = world.start(&Ask { caller: "another", ..uncached(stream) }).told().await.arrives();
+        assert_eq!(stranger.header("x-turnkeep-cache"), "off", "another caller waits for nothing");
+        first.goes_missing();
+        let told = retry.told().await.arrives();
+        assert_eq!((told.header("x-turnkeep-cache"), world.upstream.calls()), ("held", 2), "{stream}");
+        world.idle().await;
+        world.assert_settled(3);
+    }
+}
+
+#[tokio::test]
+async fn the_same_request_again_while_the_first_reply_arrives_is_asked_anew() {
+    let world = world();
+    let first = world.start(&uncached(true)).told().await;
+    while world.engine.kept.joinable() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let second = world.start(&uncached(true));
+    first.arrives();
+    let told = second.told().await.arrives();
+    assert_eq!((told.header("x-turnkeep-cache"), world.upstream.calls()), ("off", 2));
+    world.idle().await;
+    world.assert_settled(2);
+}
+
+#[tokio::test]
+async fn those_who_wait_for_a_turn_that_fails_run_at_once_and_not_one_after_another() {
+    let world = world();
+    let gate = Arc::new(Semaphore::new(0));
+    world.upstream.act({
+        let gate = gate.clone();
+        move |stream| Act::whole(stream, Some(&gate))
+    });
+    let leader = world.start(&ask(true));
+    while world.upstream.calls() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let joined: Vec<_> = (0..3).map(|_| world.start(&ask(true))).collect();
+    drop(leader);
+    // Each of them is asked for before the first one is answered; one account has one slot, so they queue there.
+    gate.add_permits(3);
+    for asking in joined {
+        assert!(asking.told().await.arrives().body.contains("one"));
+    }
+    world.idle().await;
+    assert_eq!(world.upstream.calls(), 4, "they wait for nobody a second time");
+}
