@@ -26,6 +26,16 @@ pub(super) fn open(config: &Config) -> Result<SqliteStore, Failure> {
     SqliteStore::open(path, options).map_err(Failure::operation)
 }
 
+/// Opens the one that is there: a look into it makes none.
+pub(super) fn open_existing(config: &Config) -> Result<SqliteStore, Failure> {
+    let path = path(config)?;
+    if !path.exists() {
+        let words = "there is no store yet; it is made when the gateway starts, or when a key or an account is added";
+        return Err(Failure::Operation(format!("{}: {words}", path.display())));
+    }
+    open(config)
+}
+
 /// The configured master key, if there is one.
 pub(crate) fn master_key(store: &StoreConfig) -> Result<Option<MasterKey>, String> {
     let Some(reference) = &store.master_key else { return Ok(None) };

@@ -109,3 +109,12 @@ async fn usage_and_backup_work_beside_a_gateway_and_restore_and_rekey_wait_for_i
     assert!(refused.to_string().contains("master key is not the one"), "{refused}");
     gateway(folder.path(), NEW_KEY).shutdown().await.unwrap();
 }
+
+#[tokio::test]
+async fn a_look_into_a_store_that_is_not_there_says_so_and_makes_none() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("master.key"), OLD_KEY).unwrap();
+    let refused = typed(folder.path(), &["usage", "--by", "caller", "--since", "7d"]).await.err().unwrap();
+    assert!(refused.to_string().contains("there is no store yet"), "{refused}");
+    assert!(!folder.path().join("t.db").exists());
+}

@@ -1,6 +1,6 @@
 //! `turnkeep usage`: what the ledger adds up to.
 
-use super::open_store::open;
+use super::open_store::open_existing;
 use super::{Failure, table};
 use crate::cli::UsageArgs;
 use crate::config::Config;
@@ -32,7 +32,7 @@ const COLUMNS: [&str; 13] = [
 /// Usage: the configuration. Operation: the store, or the output cannot be written.
 pub async fn run(args: &UsageArgs, out: &mut impl Write) -> Result<(), Failure> {
     let config = Config::load(&args.file.config)?;
-    let store = open(&config)?;
+    let store = open_existing(&config)?;
     let rows = store.usage(args.since.unix_ms(SystemClock.unix_ms()), args.by.clone()).await;
     store.shutdown().await.map_err(Failure::operation)?;
     print(args, &rows.map_err(Failure::operation)?, out)

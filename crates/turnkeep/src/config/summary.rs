@@ -29,8 +29,9 @@ pub(super) fn warn_as_a_whole(config: &Config, problems: &Problems) {
     warn_of_idle_fallbacks(config, problems);
     warn_of_unpriced_models(config, problems);
     if config.store.master_key.is_none() {
-        problems
-            .warn("store.master_key", "there is none, so accounts in the store hold references to secrets only".into());
+        let words = "there is none, so accounts in the store hold references to secrets only, and cached, held and idempotent \
+                     answers are kept in memory and end with the process";
+        problems.warn("store.master_key", words.into());
     }
     let public = config.server.listen.iter().find(|listen| !listen.is_local());
     if let (Some(listen), None) = (public, &config.server.tls) {

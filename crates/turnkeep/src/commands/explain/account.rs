@@ -3,7 +3,7 @@
 use super::fault;
 use crate::cli::ExplainAccountArgs;
 use crate::commands::Failure;
-use crate::commands::open_store::{moment, open};
+use crate::commands::open_store::{moment, open_existing};
 use crate::config::{Config, nearest};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use turnkeep_store::{StandingRecord, StandingStatus, Store, Switch, SystemClock}
 
 pub(super) async fn run(args: &ExplainAccountArgs, out: &mut impl Write) -> Result<(), Failure> {
     let config = Config::load(&args.file.config)?;
-    let store = open(&config)?;
+    let store = open_existing(&config)?;
     let result = explain(args, &config, &store, out).await;
     store.shutdown().await.map_err(Failure::operation)?;
     result

@@ -3,7 +3,7 @@
 use super::fault;
 use crate::cli::ExplainTurnArgs;
 use crate::commands::Failure;
-use crate::commands::open_store::{moment, open};
+use crate::commands::open_store::{moment, open_existing};
 use crate::config::Config;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -15,7 +15,7 @@ use turnkeep_store::{LedgerEntry, Store};
 pub(super) async fn run(args: &ExplainTurnArgs, out: &mut impl Write) -> Result<(), Failure> {
     let id: TurnId = args.id.parse().map_err(|error| Failure::Usage(format!("{:?}: {error}", args.id)))?;
     let config = Config::load(&args.file.config)?;
-    let store = open(&config)?;
+    let store = open_existing(&config)?;
     let result = explain(args, id, &store, out).await;
     store.shutdown().await.map_err(Failure::operation)?;
     result
