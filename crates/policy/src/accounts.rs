@@ -10,7 +10,6 @@ mod judge;
 mod judged;
 mod pick;
 mod pool;
-mod rate;
 mod ready;
 mod retry_budget;
 mod snapshot;

@@ -10,6 +10,7 @@ pub mod glob;
 pub mod limits;
 pub mod moment;
 pub mod queue;
+mod rate;
 mod recent;
 pub mod settle;
 pub mod shelf;

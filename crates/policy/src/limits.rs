@@ -4,14 +4,13 @@
 //!
 //! The spending of all three windows is counted whatever the limits are, so that a limit that is set later holds at once.
 
-mod bucket;
 mod window;
 
 #[cfg(test)]
 mod tests;
 
 use crate::moment::Moment;
-use bucket::{Bucket, Drawn};
+use crate::rate::{Drawn, Rate, rate_of};
 use std::time::Duration;
 use turnkeep_base::NanoUsd;
 pub use window::{DAY_MS, Per};
@@ -158,8 +157,8 @@ pub struct LeftOf {
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
     limits: Limits,
-    requests: Option<Bucket>,
-    tokens: Option<Bucket>,
+    requests: Option<Rate>,
+    tokens: Option<Rate>,
     in_flight: u32,
     reserved: Spend,
     /// In the day, the week and the month of `day`.
@@ -177,8 +176,8 @@ impl Meter {
 
     /// Other limits. What is used and set aside stays so.
     pub fn set(&mut self, limits: Limits) {
-        set_rate(&mut self.requests, limits.requests_per_minute);
-        set_rate(&mut self.tokens, limits.tokens_per_minute);
+        rate_of(&mut self.requests, limits.requests_per_minute);
+        rate_of(&mut self.tokens, limits.tokens_per_minute);
         self.limits = limits;
     }
 
@@ -237,7 +236,7 @@ impl Meter {
     /// The limit that refuses it; nothing is set aside then.
     pub fn reserve(&mut self, now: Now, estimate: Spend) -> Result<Reserved, Refused> {
         self.check(now, estimate)?;
-        let draw = |bucket: &mut Option<Bucket>, cost| bucket.as_mut().map(|b| b.draw(now.moment, cost));
+        let draw = |bucket: &mut Option<Rate>, cost| bucket.as_mut().map(|b| b.draw(now.moment, cost));
         let request = draw(&mut self.requests, 1).unwrap_or_default();
         let tokens = draw(&mut self.tokens, estimate.tokens).unwrap_or_default();
         self.in_flight = self.in_flight.saturating_add(1);
@@ -271,7 +270,7 @@ impl Meter {
     /// What is left of each limit.
     pub fn left(&mut self, now: Now) -> Left {
         self.turn_the_page(now);
-        let of = |bucket: &Option<Bucket>, limit: Option<u32>| {
+        let of = |bucket: &Option<Rate>, limit: Option<u32>| {
             let (bucket, limit) = (bucket.as_ref()?, u64::from(limit?));
             let reset = now.moment.until(bucket.full_at());
             Some(LeftOf { limit, left: bucket.left(now.moment).min(limit), reset })
@@ -366,12 +365,4 @@ fn slot(per: Per) -> usize {
 
 fn until_end(now: Now, per: Per) -> Duration {
     Duration::from_millis(per.end_ms(now.unix_ms).saturating_sub(now.unix_ms))
-}
-
-fn set_rate(bucket: &mut Option<Bucket>, per_minute: Option<u32>) {
-    match (bucket.as_mut(), per_minute) {
-        (Some(bucket), Some(per_minute)) => bucket.set(per_minute),
-        (None, Some(per_minute)) => *bucket = Some(Bucket::new(per_minute)),
-        (_, None) => *bucket = None,
-    }
 }

@@ -1,11 +1,11 @@
 //! One account in the pool, and whether it may serve an attempt. This is the truth; the index in `ready` is only a
 //! quicker way to the same answer.
 
-use super::rate::Rate;
 use super::ready::{Filed, Hold, Place, Rank, Shelf};
 use super::spec::{AccountKey, AccountSpec};
 use super::standing::{Standing, Status};
 use crate::moment::Moment;
+use crate::rate::Rate;
 
 /// One account.
 #[derive(Clone, Debug)]

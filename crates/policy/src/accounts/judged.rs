@@ -1,9 +1,9 @@
 //! An attempt from its slot to its judgement: what was taken for it, and what its end did.
 
 use super::cooldown::Scope;
-use super::rate::Drawn;
 use super::spec::AccountKey;
 use crate::moment::Moment;
+use crate::rate::Drawn;
 
 /// How much of a fault may bear on the account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

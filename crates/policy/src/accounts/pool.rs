@@ -11,6 +11,7 @@ use super::spec::{AccountKey, Need, Pick};
 use super::standing::Status;
 use crate::glob::Globs;
 use crate::moment::Moment;
+use crate::rate::Rate;
 use crate::tuning::Tuning;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -129,9 +130,9 @@ impl Pool {
         account.in_flight = account.in_flight.saturating_sub(1);
         self.in_flight = self.in_flight.saturating_sub(1);
         if !sent {
-            let back = |rate: &mut Option<super::rate::Rate>, drawn| {
+            let back = |rate: &mut Option<Rate>, drawn| {
                 if let (Some(rate), Some(drawn)) = (rate, drawn) {
-                    rate.give_back(drawn);
+                    rate.give_back(now, drawn);
                 }
             };
             back(&mut account.requests, taken.request);
