@@ -8,7 +8,7 @@ ALTER TABLE ledger ADD COLUMN estimated_cost INTEGER;
 ALTER TABLE ledger ADD COLUMN cost INTEGER;
 
 -- What a caller's attempts of a day cost, for its budgets; the day is that of the attempt's opening, counted from 1970,
--- UTC. It is kept by the triggers alone, in the transaction that closes the entry, and so agrees with the ledger at any
+-- UTC. It is kept by the trigger alone, in the transaction that closes the entry, and so agrees with the ledger at any
 -- instant. It outlives the entries: pruning these changes nothing here. A model without a price adds tokens alone.
 -- One attempt counts for at most 2^59 tokens of a kind and 2^61 of money, and a day for twice 2^62: a number that a
 -- provider made up stops the sum instead of the closing.
@@ -20,24 +20,10 @@ CREATE TABLE spend (
     PRIMARY KEY (day, caller)
 ) STRICT, WITHOUT ROWID;
 
--- An attempt, not an answer that was given again: those have no upstream.
+-- An attempt, not an answer that was given again: those have no upstream. An entry that is written late is opened and
+-- closed as any other.
 CREATE TRIGGER ledger_closed AFTER UPDATE OF outcome ON ledger
 WHEN OLD.outcome IS NULL AND NEW.outcome IS NOT NULL AND NEW.upstream <> ''
-BEGIN
-    INSERT INTO spend (day, caller, tokens, nano_usd) VALUES (
-        NEW.opened_ms / 86400000,
-        NEW.caller,
-        min(NEW.input, 1 << 59) + min(NEW.cache_read, 1 << 59) + min(NEW.cache_write, 1 << 59)
-            + min(NEW.output, 1 << 59),
-        min(coalesce(NEW.cost, 0), 1 << 61))
-    ON CONFLICT (day, caller) DO UPDATE SET
-        tokens = min(tokens, 1 << 62) + excluded.tokens,
-        nano_usd = min(nano_usd, 1 << 62) + excluded.nano_usd;
-END;
-
--- An entry that is written whole, because the store could not write when its attempt was opened.
-CREATE TRIGGER ledger_written_closed AFTER INSERT ON ledger
-WHEN NEW.outcome IS NOT NULL AND NEW.upstream <> ''
 BEGIN
     INSERT INTO spend (day, caller, tokens, nano_usd) VALUES (
         NEW.opened_ms / 86400000,

@@ -5,14 +5,15 @@
 use crate::answers::Dialect;
 use crate::delivery_report::{Measured, section};
 use crate::failures::load_average;
+use crate::gateway::{self, Gateway, Setting};
 use crate::load::{self, Outcome};
-use crate::peer::{KEY, free_port};
-use crate::process::{Launch, Pinned, first_line, settle_self};
+use crate::peer::KEY;
+use crate::process::{first_line, settle_self};
 use crate::request::{Ask, Size};
 use crate::section::with_section;
 use anyhow::{Context, Result, bail};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// The section's heading in the report.
@@ -90,25 +91,20 @@ pub async fn run(options: &Options, cores: usize) -> Result<()> {
     if !pin {
         notes.push("too few cores: gateway and load generator were not kept apart".to_owned());
     }
-    let gateway = options.gateway.canonicalize().context("--gateway")?;
+    let binary = options.gateway.canonicalize().context("--gateway")?;
     let scratch = tempfile::tempdir()?;
-    let stub_at = free_port()?;
-    let argv = vec![std::env::current_exe()?.into(), "stub".into(), "--listen".into(), stub_at.to_string().into()];
-    let launch = Launch { argv, env: Vec::new(), log: scratch.path().join("stub.log") };
-    let mut stub = Pinned::start(&launch, pin.then_some(options.load_core))?;
-    stub.ready(stub_at).await.context("the stub")?;
+    let (stub, stub_at) = gateway::stub(scratch.path(), pin.then_some(options.load_core)).await?;
     let setting = Setting {
-        gateway: gateway.clone(),
+        gateway: binary.clone(),
         stub: stub_at,
         core: pin.then_some(options.peer_core),
         scratch: scratch.path().to_owned(),
         window: Duration::try_from_secs_f64(seconds)?,
-        slices,
     };
     let mut cpu = Vec::new();
     for case in Case::ALL {
         eprintln!("CPU: {case:?}");
-        cpu.push((case, compare(&setting, case).await));
+        cpu.push((case, compare(&setting, case, slices).await));
     }
     let mut memory = Vec::new();
     for (dialect, behind) in
@@ -121,7 +117,7 @@ pub async fn run(options: &Options, cores: usize) -> Result<()> {
     eprintln!("ledger");
     let ledger = ledger(&options.examples.join("ledger_speed")).await;
 
-    let version = first_line(&gateway.to_string_lossy(), &["--version"]).await.unwrap_or_else(|| "unknown".to_owned());
+    let version = first_line(&binary.to_string_lossy(), &["--version"]).await.unwrap_or_else(|| "unknown".to_owned());
     let commit = first_line("git", &["rev-parse", "--short", "HEAD"]).await.unwrap_or_else(|| "unknown".to_owned());
     let shown = |load: Option<f64>| load.map_or("unknown".to_owned(), |load| format!("{load:.1}"));
     let mut conditions = vec![
@@ -145,57 +141,23 @@ pub async fn run(options: &Options, cores: usize) -> Result<()> {
     Ok(())
 }
 
-struct Setting {
-    gateway: PathBuf,
-    stub: SocketAddr,
-    core: Option<usize>,
-    scratch: PathBuf,
-    window: Duration,
-    slices: usize,
-}
-
-struct Gateway {
-    process: Pinned,
-    addr: SocketAddr,
-    _folder: tempfile::TempDir,
-}
-
-impl Gateway {
-    async fn start(setting: &Setting, build: Build) -> Result<Self> {
-        let folder = tempfile::tempdir_in(&setting.scratch)?;
-        let addr = free_port()?;
-        let config = folder.path().join("turnkeep.toml");
-        std::fs::write(&config, configuration(folder.path(), addr, setting.stub, build))?;
-        let mut env = vec![
-            ("BENCH_KEY".to_owned(), KEY.to_owned()),
-            ("BENCH_UPSTREAM_KEY".to_owned(), "upstream-key-0123456789abcdefghijklm".to_owned()),
-            ("BENCH_MASTER_KEY".to_owned(), "5a".repeat(32)),
-            ("TURNKEEP_EGRESS".to_owned(), "loopback".to_owned()),
-        ];
-        if build != Build::On {
-            env.push(("TURNKEEP_BENCH_BARE".to_owned(), "1".to_owned()));
-        }
-        let launch = Launch {
-            argv: vec![setting.gateway.clone().into(), "serve".into(), "--config".into(), config.into()],
-            env,
-            log: folder.path().join("output.log"),
-        };
-        let mut process = Pinned::start(&launch, setting.core)?;
-        process.ready(addr).await?;
-        Ok(Gateway { process, addr, _folder: folder })
-    }
+/// A gateway of this build, which never leaves the machine.
+async fn start(setting: &Setting, build: Build) -> Result<Gateway> {
+    let bare = [("TURNKEEP_EGRESS", "loopback"), ("TURNKEEP_BENCH_BARE", "1")];
+    let more = if build == Build::On { &bare[..1] } else { &bare[..] };
+    Gateway::start(setting, more, |folder, addr| configuration(folder, addr, setting.stub, build)).await
 }
 
 /// One slice of every build after the other, so often.
-async fn compare(setting: &Setting, case: Case) -> Result<Slices> {
+async fn compare(setting: &Setting, case: Case, slices: usize) -> Result<Slices> {
     let mut gateways = Vec::new();
     for build in Build::ALL {
-        let gateway = Gateway::start(setting, build).await?;
+        let gateway = start(setting, build).await?;
         whole(&load::closed(gateway.addr, &ask(case, "instant"), CONNECTIONS, u64::MAX, WARM).await?)?;
         gateways.push(gateway);
     }
-    let mut slices = Vec::new();
-    for _ in 0..setting.slices {
+    let mut measured = Vec::new();
+    for _ in 0..slices {
         let mut slice = [0.0; 3];
         for (gateway, cost) in gateways.iter().zip(&mut slice) {
             let before = gateway.process.exact_cpu()?;
@@ -205,17 +167,17 @@ async fn compare(setting: &Setting, case: Case) -> Result<Slices> {
             tokio::time::sleep(SETTLE).await;
             *cost = (gateway.process.exact_cpu()? - before) / outcome.done as f64 * 1e6;
         }
-        slices.push(slice);
+        measured.push(slice);
     }
     for gateway in gateways {
         gateway.process.stop().await?;
     }
-    Ok(slices)
+    Ok(measured)
 }
 
 /// KiB of resident memory per open stream over idle, the most that was seen while the slow ones read.
 async fn open_streams(setting: &Setting, dialect: Dialect, behind: Behind) -> Result<f64> {
-    let gateway = Gateway::start(setting, Build::On).await?;
+    let gateway = start(setting, Build::On).await?;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let idle = gateway.process.rss_mib()?;
     let model = match behind {

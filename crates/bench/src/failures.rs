@@ -1,12 +1,12 @@
 //! The second part of the benchmark: what admission costs, what judging a failed attempt costs, and what a storm of 429s
 //! costs. It is its own section of the report, with its own conditions, and can be measured without the peers.
 
+use crate::gateway::{self, Setting};
 use crate::metric::number;
-use crate::peer::free_port;
-use crate::process::{Launch, Pinned, first_line, settle_self};
+use crate::process::{first_line, settle_self};
 use crate::section::with_section;
 use crate::speed::{self, Line};
-use crate::storm::{self, Case, Figures, Setting};
+use crate::storm::{self, Case, Figures};
 use anyhow::{Context, Result};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -66,20 +66,16 @@ pub async fn run(options: &Options, cores: usize) -> Result<()> {
     if !pin {
         notes.push("too few cores: gateway and load generator were not kept apart".to_owned());
     }
-    let gateway = options.gateway.canonicalize().context("--gateway")?;
+    let binary = options.gateway.canonicalize().context("--gateway")?;
     eprintln!("admission");
     let admission = speed::run(&options.examples.join("admission_speed"), both, rounds).await;
     eprintln!("judgement");
     let judgement = speed::run(&options.examples.join("failure_speed"), both, rounds).await;
 
     let scratch = tempfile::tempdir()?;
-    let stub_at = free_port()?;
-    let argv = vec![std::env::current_exe()?.into(), "stub".into(), "--listen".into(), stub_at.to_string().into()];
-    let launch = Launch { argv, env: Vec::new(), log: scratch.path().join("stub.log") };
-    let mut stub = Pinned::start(&launch, pin.then_some(options.load_core))?;
-    stub.ready(stub_at).await.context("the stub")?;
+    let (stub, stub_at) = gateway::stub(scratch.path(), pin.then_some(options.load_core)).await?;
     let setting = Setting {
-        gateway: gateway.clone(),
+        gateway: binary.clone(),
         stub: stub_at,
         core: pin.then_some(options.peer_core),
         scratch: scratch.path().to_owned(),
@@ -101,7 +97,7 @@ pub async fn run(options: &Options, cores: usize) -> Result<()> {
     stub.stop().await?;
     let storms = rounds_of.into_iter().map(|(case, figures)| (case, figures.and_then(|all| middle(&all)))).collect();
 
-    let version = first_line(&gateway.to_string_lossy(), &["--version"]).await.unwrap_or_else(|| "unknown".to_owned());
+    let version = first_line(&binary.to_string_lossy(), &["--version"]).await.unwrap_or_else(|| "unknown".to_owned());
     let commit = first_line("git", &["rev-parse", "--short", "HEAD"]).await.unwrap_or_else(|| "unknown".to_owned());
     let mut conditions = vec![
         format!("Date: {} (UTC)", time::OffsetDateTime::now_utc().date()),

@@ -6,6 +6,7 @@ mod answers;
 mod delivery;
 mod delivery_report;
 mod failures;
+mod gateway;
 mod goal;
 mod h1;
 mod load;

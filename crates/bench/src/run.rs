@@ -4,10 +4,11 @@
 
 use crate::delivery;
 use crate::failures;
+use crate::gateway::stub;
 use crate::measure::{self, Plan};
 use crate::metric::Figures;
-use crate::peer::{Kind, Peer, Setting, free_port};
-use crate::process::{Launch, Pinned, first_line, settle_self};
+use crate::peer::{Kind, Peer, Setting};
+use crate::process::{first_line, settle_self};
 use crate::report::{Conditions, Report};
 use crate::section::carried_over;
 use anyhow::{Context, Result, bail};
@@ -98,11 +99,7 @@ async fn measured(options: Options) -> Result<()> {
     };
 
     let scratch = tempfile::tempdir()?;
-    let stub_at = free_port()?;
-    let argv = vec![std::env::current_exe()?.into(), "stub".into(), "--listen".into(), stub_at.to_string().into()];
-    let launch = Launch { argv, env: Vec::new(), log: scratch.path().join("stub.log") };
-    let mut stub = Pinned::start(&launch, pin.then_some(options.load_core))?;
-    stub.ready(stub_at).await.context("the stub")?;
+    let (stub, stub_at) = stub(scratch.path(), pin.then_some(options.load_core)).await?;
 
     let setting = Setting {
         stub: stub_at,

@@ -3,14 +3,14 @@
 //! lasts longer than a load.
 
 use crate::answers::Dialect;
+use crate::gateway::{Gateway, Setting};
 use crate::load::{self, Outcome};
-use crate::peer::{KEY, free_port};
-use crate::process::{Launch, Pinned};
+use crate::peer::KEY;
 use crate::refusal::{self, Refusal};
 use crate::request::{Ask, Size};
 use anyhow::{Result, bail};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// Connections of every load here.
@@ -19,20 +19,6 @@ pub const CONNECTIONS: usize = 64;
 const SETTLE: Duration = Duration::from_millis(500);
 /// Successful turns before the first measurement.
 const WARM: Duration = Duration::from_millis(500);
-
-/// Who is measured, and where.
-pub struct Setting {
-    /// The gateway's binary.
-    pub gateway: PathBuf,
-    /// The stub.
-    pub stub: SocketAddr,
-    /// The gateway's core.
-    pub core: Option<usize>,
-    /// Where folders are made.
-    pub scratch: PathBuf,
-    /// The length of each load.
-    pub window: Duration,
-}
 
 /// One storm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,69 +64,45 @@ const MOSTLY_IDLE: f64 = 0.25;
 
 /// One round of `case`.
 pub async fn round(setting: &Setting, case: Case) -> Result<Figures> {
-    let gateway = Gateway::start(setting, case.accounts).await?;
+    let gateway = start(setting, case.accounts).await?;
     let served = ask("instant");
     load::closed(gateway.addr, &served, CONNECTIONS, u64::MAX, WARM).await?;
     let before = gateway.process.exact_cpu()?;
     let success = load::closed(gateway.addr, &served, CONNECTIONS, u64::MAX, setting.window).await?;
-    let success_us = gateway.cost_since(before, "success", &success).await?;
+    let success_us = cost_since(&gateway, before, "success", &success).await?;
 
     let refused_before = refusal::count(setting.stub).await?;
     let before = gateway.process.exact_cpu()?;
     let storm = load::refused(gateway.addr, &ask(case.refusal.model()), CONNECTIONS, setting.window).await?;
-    let storm_us = gateway.cost_since(before, "storm", &storm).await?;
+    let storm_us = cost_since(&gateway, before, "storm", &storm).await?;
     let refused = refusal::count(setting.stub).await? - refused_before;
     gateway.process.stop().await?;
 
     let mut alike_us = None;
     if storm_us / 1e6 * storm.rate() < MOSTLY_IDLE {
-        let gateway = Gateway::start(setting, case.accounts).await?;
+        let gateway = start(setting, case.accounts).await?;
         load::closed(gateway.addr, &served, CONNECTIONS, u64::MAX, WARM).await?;
         let before = gateway.process.exact_cpu()?;
         let alike = load::open(gateway.addr, &served, CONNECTIONS, storm.rate(), setting.window).await?;
-        alike_us = Some(gateway.cost_since(before, "success at the storm's rate", &alike).await?);
+        alike_us = Some(cost_since(&gateway, before, "success at the storm's rate", &alike).await?);
         gateway.process.stop().await?;
     }
     Ok(Figures { success_us, alike_us, storm_us, attempts: refused as f64 / storm.done as f64, rate: storm.rate() })
 }
 
-/// A gateway with everything on, and what it needs to go on running.
-struct Gateway {
-    process: Pinned,
-    addr: SocketAddr,
-    _folder: tempfile::TempDir,
+/// A gateway with everything on and so many accounts.
+async fn start(setting: &Setting, accounts: usize) -> Result<Gateway> {
+    Gateway::start(setting, &[], |folder, addr| configuration(folder, addr, setting.stub, accounts)).await
 }
 
-impl Gateway {
-    async fn start(setting: &Setting, accounts: usize) -> Result<Self> {
-        let folder = tempfile::tempdir_in(&setting.scratch)?;
-        let addr = free_port()?;
-        let config = folder.path().join("turnkeep.toml");
-        std::fs::write(&config, configuration(folder.path(), addr, setting.stub, accounts))?;
-        let launch = Launch {
-            argv: vec![setting.gateway.clone().into(), "serve".into(), "--config".into(), config.into()],
-            env: vec![
-                ("BENCH_KEY".to_owned(), KEY.to_owned()),
-                ("BENCH_UPSTREAM_KEY".to_owned(), "upstream-key-0123456789abcdefghijklm".to_owned()),
-                ("BENCH_MASTER_KEY".to_owned(), "5a".repeat(32)),
-            ],
-            log: folder.path().join("output.log"),
-        };
-        let mut process = Pinned::start(&launch, setting.core)?;
-        process.ready(addr).await?;
-
-        Ok(Gateway { process, addr, _folder: folder })
+/// CPU microseconds per turn since `before`, once what was put off is done.
+async fn cost_since(gateway: &Gateway, before: f64, what: &str, outcome: &Outcome) -> Result<f64> {
+    tokio::time::sleep(SETTLE).await;
+    if outcome.done == 0 || outcome.failed > outcome.done / 1000 {
+        let first = outcome.failures.first().map(String::as_str).unwrap_or_default();
+        bail!("{what}: {} answered, {} failed, first: {first}", outcome.done, outcome.failed);
     }
-
-    /// CPU microseconds per turn since `before`, once what was put off is done.
-    async fn cost_since(&self, before: f64, what: &str, outcome: &Outcome) -> Result<f64> {
-        tokio::time::sleep(SETTLE).await;
-        if outcome.done == 0 || outcome.failed > outcome.done / 1000 {
-            let first = outcome.failures.first().map(String::as_str).unwrap_or_default();
-            bail!("{what}: {} answered, {} failed, first: {first}", outcome.done, outcome.failed);
-        }
-        Ok((self.process.exact_cpu()? - before) / outcome.done as f64 * 1e6)
-    }
+    Ok((gateway.process.exact_cpu()? - before) / outcome.done as f64 * 1e6)
 }
 
 fn ask(model: &str) -> Ask {

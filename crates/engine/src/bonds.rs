@@ -10,15 +10,11 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use turnkeep_base::{AccountId, Fingerprint, Receipt, TurnId};
 use turnkeep_policy::Moment;
-use turnkeep_policy::affinity::Affinities;
-use turnkeep_policy::continuity::{Continuity, Owner};
+use turnkeep_policy::affinity::{self, Affinities};
+use turnkeep_policy::continuity::{self, Continuity, Owner};
 
 use crate::tally::Counter;
 
-/// Bindings that are kept.
-const ENTRIES: usize = 10_000;
-/// How long a binding outlives its last use where the provider's cache life is not known.
-const AFFINITY_FOR: Duration = Duration::from_secs(60 * 60);
 /// Replies whose receipt is open and that an echo could prove.
 const OPEN_REPLIES: usize = 10_000;
 /// How long a turn waits for the delivery that it proves to be closed.
@@ -54,8 +50,8 @@ pub struct Bonds {
 impl Default for Bonds {
     fn default() -> Self {
         Bonds {
-            affinities: Mutex::new(Affinities::new(ENTRIES)),
-            continuity: Mutex::new(Continuity::new(ENTRIES)),
+            affinities: Mutex::new(Affinities::new(affinity::ENTRIES)),
+            continuity: Mutex::new(Continuity::new(continuity::ENTRIES)),
             open: Mutex::default(),
             binds: Counter::default(),
             hits: Counter::default(),
@@ -87,7 +83,7 @@ impl Bonds {
 
     /// Binds what was asked to the account that answered. It takes the reply's receipt.
     pub(crate) fn bind(&self, _: &Receipt, now: Moment, key: Fingerprint, account: AccountId) {
-        self.affinities.lock().bind(now, key, account, AFFINITY_FOR);
+        self.affinities.lock().bind(now, key, account, affinity::TTL);
         self.binds.add();
     }
 

@@ -28,26 +28,18 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use turnkeep_base::limit::LEDGER_WAIT;
-use turnkeep_base::{
-    AccountId, AttemptId, CallerScope, ClientError, Evidence, Fault, FaultKind, Fingerprint, Phase, Usage,
-};
+use turnkeep_base::{AccountId, AttemptId, CallerScope, ClientError, Evidence, Fault, FaultKind, Fingerprint, Phase};
 use turnkeep_dialect::recorded::Recorded;
 use turnkeep_dialect::reply;
-use turnkeep_dialect::request::Operation;
 use turnkeep_policy::Moment;
 use turnkeep_policy::accounts::{AccountKey, ChargeRef, Unavailable};
-use turnkeep_policy::settle::BYTES_PER_TOKEN;
+use turnkeep_policy::settle::{self, BYTES_PER_TOKEN};
 
 use delivery::Answerer;
-use look_up::{KeptReply, Known};
+use look_up::{KeptReply, Known, keeps};
 
 /// Bytes that a client takes at least between two looks at its pace, while bytes wait for it: 1 KiB a second.
 const LEAST_TAKEN: u64 = 60 << 10;
-/// Between two such looks.
-const PACE: Duration = Duration::from_secs(60);
-
-/// Tokens of output that an attempt is taken to have made whose end is never known, if its request allows as many.
-const USUAL_OUTPUT: u64 = 1_024;
 
 /// What is being waited for.
 enum Waiting {
@@ -118,8 +110,6 @@ pub(crate) struct Drive {
     answered: Option<Fingerprint>,
     answerer: Option<Answerer>,
     kept_reply: Option<KeptReply>,
-    /// The answer is that of the idempotency key, which remembers it already.
-    remembered: bool,
     /// The turn has waited for another one and got nothing.
     waited_for_another: bool,
     cache_word: &'static str,
@@ -150,8 +140,7 @@ impl Drive {
             CallerScope::Scoped { key, user: None } => key.clone(),
             CallerScope::Scoped { user: Some(_), .. } | CallerScope::Bare { .. } => input.caller.to_string().into(),
         };
-        let keeps = input.caller.is_scoped() && input.request.operation == Operation::Generate;
-        let recorder = Recorder::new(&engine.recording, keeps);
+        let recorder = Recorder::new(&engine.recording, keeps(&input));
         Drive {
             engine,
             input: Arc::new(input),
@@ -189,7 +178,6 @@ impl Drive {
             answered: None,
             answerer: None,
             kept_reply: None,
-            remembered: false,
             waited_for_another: false,
             cache_word: "off",
             pace: Pace::default(),
@@ -518,7 +506,7 @@ impl Drive {
             larger: wanted.larger,
             retry: wanted.retry,
             tie: self.input.id.bits() as u64,
-            tokens: estimated_tokens(&self.input),
+            tokens: self.input.request.body.len() as u64 / BYTES_PER_TOKEN,
             preferred: self.preferred(),
         };
         let admission = self.engine.admission.clone();
@@ -552,8 +540,8 @@ impl Drive {
         };
         self.dropped.clone_from(&written.dropped);
         let price = lease.route().price;
-        let input = estimated_tokens(&self.input);
-        let output = self.input.request.max_output.unwrap_or(USUAL_OUTPUT).min(USUAL_OUTPUT);
+        let request = &self.input.request;
+        let presumed = settle::presumed(request.body.len() as u64, request.max_output, request.choices);
         let attempt = AttemptId { turn: self.input.id, number: self.machine.dispatches() + 1 };
         let entry = AttemptOpened {
             attempt,
@@ -564,9 +552,9 @@ impl Drive {
             upstream_model: lease.route().model.clone(),
             dialect: self.input.request.dialect,
             opened_ms: self.engine.clock.unix_ms(),
-            estimated_input: input,
-            estimated_output: output,
-            estimated_cost: price.map(|price| price.cost(&Usage { input, output, ..Usage::default() })),
+            estimated_input: presumed.input,
+            estimated_output: presumed.output,
+            estimated_cost: price.map(|price| price.cost(&presumed)),
         };
         self.attempt = Some(OpenAttempt::new(&self.engine, &entry, price));
         self.written = Some(written);
@@ -643,9 +631,4 @@ impl Drop for Drive {
         }
         self.close_delivery(None);
     }
-}
-
-/// Input tokens guessed from the request's bytes.
-fn estimated_tokens(input: &TurnInput) -> u64 {
-    input.request.body.len() as u64 / BYTES_PER_TOKEN
 }

@@ -22,7 +22,7 @@ use corroborate::{Corroboration, Likeness};
 const SLOW_READER: Duration = Duration::from_secs(60);
 
 /// How often it is seen whether a client takes enough.
-const PACE: Duration = Duration::from_secs(60);
+pub(crate) const PACE: Duration = Duration::from_secs(60);
 
 /// What happened.
 #[derive(Debug)]

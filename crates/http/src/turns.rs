@@ -15,7 +15,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::time::Instant;
-use turnkeep_base::{CallerScope, ClientError, Dialect, FaultKind, Price, TurnId, Usage};
+use turnkeep_base::{CallerScope, ClientError, Dialect, FaultKind, TurnId};
 use turnkeep_dialect::identity;
 use turnkeep_dialect::request::{self, ClientRequest, Operation};
 use turnkeep_dialect::{chat, messages};
@@ -23,6 +23,7 @@ use turnkeep_engine::ports::Permit;
 use turnkeep_engine::route::{Route, Tier};
 use turnkeep_engine::{Terms, TurnInput};
 use turnkeep_policy::limits::{Amount, Spend};
+use turnkeep_policy::settle;
 
 /// Answers a turn's request.
 pub async fn turn(
@@ -34,24 +35,7 @@ pub async fn turn(
     request: Request<ClientBody>,
 ) -> Response<ReplyBody> {
     let id = gateway.engine.turn_id();
-    let mut response = answer(gateway, &caller, key, dialect, operation, request, id).await;
-    if !caller.limits.is_none() {
-        let (left, now) = gateway.meters.left(&caller);
-        response.headers_mut().extend(told(&left, now, dialect));
-    }
-    response
-}
-
-async fn answer(
-    gateway: &Arc<Gateway>,
-    caller: &Arc<Caller>,
-    key: KeyDigest,
-    dialect: Dialect,
-    operation: Operation,
-    request: Request<ClientBody>,
-    id: TurnId,
-) -> Response<ReplyBody> {
-    match admit(gateway, caller, key, dialect, operation, request, id).await {
+    let mut response = match admit(gateway, &caller, key, dialect, operation, request, id).await {
         Ok(Admitted::Turn(input)) => run(gateway, *input, dialect, id).await,
         Ok(Admitted::Counted(response)) => response,
         Err(Unread::Refused(error)) => {
@@ -63,7 +47,12 @@ async fn answer(
             tracing::debug!(turn = %id, caller = %caller.name, why = error.message, "a body broke off");
             respond::error(dialect, &error, id)
         }
+    };
+    if !caller.limits.is_none() {
+        let (left, now) = gateway.meters.left(&caller);
+        response.headers_mut().extend(told(&left, now, dialect));
     }
+    response
 }
 
 /// The caller's key, as the gateway knows it while the turn runs.
@@ -126,7 +115,6 @@ async fn admit(
     let received = Instant::now();
     let read = request::read(dialect, operation, body.bytes).map_err(|invalid| refuse(invalid.into()))?;
     let Resolved { label, routes, cache } = resolve(gateway, caller, &read).map_err(refuse)?;
-    let price = routes.iter().find(|route| route.tier == Tier::Own).and_then(|route| route.price);
     let routes = match operation {
         Operation::Generate => routes,
         Operation::CountTokens => {
@@ -138,7 +126,7 @@ async fn admit(
             counting
         }
     };
-    let held = gateway.meters.reserve(caller, estimate(&read, price)).map_err(limited)?;
+    let held = gateway.meters.reserve(caller, estimate(&read, &routes)).map_err(limited)?;
     let peer = head.extensions.get::<Peer>();
     let session = identity::session(&read, &|name| head.headers.get(name)?.to_str().ok());
     let terms = Terms {
@@ -165,19 +153,15 @@ async fn admit(
     })))
 }
 
-/// Tokens of output that a turn is taken for which names no bound of its own.
-const USUAL_OUTPUT: u64 = 1_024;
-
-/// What a turn may come to: four bytes of body a token, and all the output it allows.
-fn estimate(request: &ClientRequest, price: Option<Price>) -> Spend {
+/// What a turn may come to: all the output that it allows, at the dearest price that it may go to.
+fn estimate(request: &ClientRequest, routes: &[Route]) -> Spend {
     match request.operation {
         // Counting costs nothing.
         Operation::CountTokens => Spend::default(),
         Operation::Generate => {
-            let input = request.body.len() as u64 / 4;
-            let output = request.max_output.unwrap_or(USUAL_OUTPUT).saturating_mul(request.choices.max(1));
-            let usage = Usage { input, output, ..Usage::default() };
-            Spend { tokens: usage.total(), nano_usd: price.map_or(0, |price| price.cost(&usage)) }
+            let usage = settle::reserved(request.body.len() as u64, request.max_output, request.choices);
+            let costs = routes.iter().filter_map(|route| Some(route.price?.cost(&usage)));
+            Spend { tokens: usage.total(), nano_usd: costs.max().unwrap_or(0) }
         }
     }
 }

@@ -11,6 +11,21 @@ use turnkeep_base::{Fault, FaultKind, NanoUsd, Price, Usage};
 /// Bytes of text that are taken for one token where nothing better is known.
 pub const BYTES_PER_TOKEN: u64 = 4;
 
+/// Tokens of output that an answer is taken for whose request names no bound.
+pub const USUAL_OUTPUT: u64 = 1_024;
+
+/// What is set aside for a turn of so many bytes: all the output that it allows, of each of its choices.
+pub fn reserved(request_bytes: u64, max_output: Option<u64>, choices: u64) -> Usage {
+    let output = max_output.unwrap_or(USUAL_OUTPUT).saturating_mul(choices.max(1));
+    Usage { input: request_bytes / BYTES_PER_TOKEN, output, ..Usage::default() }
+}
+
+/// What an attempt is taken to have used whose end is never known. Clients allow far more output than they get, so of that
+/// no more than is usual.
+pub fn presumed(request_bytes: u64, max_output: Option<u64>, choices: u64) -> Usage {
+    reserved(request_bytes, Some(max_output.unwrap_or(USUAL_OUTPUT).min(USUAL_OUTPUT)), choices)
+}
+
 /// How an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AttemptEnd<'a> {

@@ -1,10 +1,10 @@
 //! The delivery closing applied: exactly once for each turn, with the reply's receipt or without one, on every path. What
 //! it does is `turnkeep_policy::settle`'s to say.
 
-use super::{Drive, LEAST_TAKEN, PACE};
+use super::{Drive, LEAST_TAKEN};
 use crate::bonds::AwaitedEcho;
 use crate::kept::At;
-use crate::machine::{Ending, TurnEnd};
+use crate::machine::{Ending, PACE, TurnEnd};
 use crate::ports::Again;
 use crate::tally::TurnLabels;
 use std::future::poll_fn;

@@ -139,7 +139,8 @@ impl Drive {
             outcome: self.outcome(),
             committed: self.machine.committed(),
             recorded: self.recorded.is_some(),
-            idempotent: self.input.terms.idempotency.is_some() && !self.remembered,
+            idempotent: self.input.terms.idempotency.is_some()
+                && !self.kept_reply.as_ref().is_some_and(|kept| kept.remembered),
         });
         let tally = &self.engine.tally;
         if let Some(left) = effects.left {

@@ -1,6 +1,7 @@
 //! Before an attempt: is the answer there already, or about to be? And where would the turn best go?
 
 use super::{Drive, Waiting};
+use crate::engine::TurnInput;
 use crate::kept::{Found, Lead, LookUp};
 use crate::machine::Event;
 use crate::ports::{Again, AnsweredAgain};
@@ -31,6 +32,11 @@ async fn answer_of(mut lead: watch::Receiver<Lead>) -> Option<Arc<Recorded>> {
     }
 }
 
+/// Answers of this turn may be kept, and kept ones given.
+pub(super) fn keeps(input: &TurnInput) -> bool {
+    input.caller.is_scoped() && input.request.operation == Operation::Generate
+}
+
 /// What is known of the request's place among others; each part is worked out once, when it is first wanted.
 #[derive(Debug, Default)]
 pub(super) struct Known {
@@ -49,12 +55,14 @@ pub(super) struct KeptReply {
     pub(super) pieces: Vec<bytes::Bytes>,
     pub(super) how: Again,
     pub(super) recorded: Arc<Recorded>,
+    /// The turn's idempotency key remembers it already.
+    pub(super) remembered: bool,
 }
 
 impl Drive {
-    /// Answers of this turn may be kept, and kept ones given.
+    /// As [`keeps`].
     pub(super) fn keeps(&self) -> bool {
-        self.input.caller.is_scoped() && self.input.request.operation == Operation::Generate
+        keeps(&self.input)
     }
 
     /// The request's fingerprint, with the headers that change what it asks for.
@@ -131,11 +139,8 @@ impl Drive {
         self.leading = leading;
         match found {
             Found::Nothing => self.run_unless_awaited(first && !bypass),
-            Found::Remembered(recorded) => {
-                self.remembered = true;
-                Some(self.found(recorded, Again::Hit))
-            }
-            Found::Answer(recorded, how) => Some(self.found(recorded, how)),
+            Found::Remembered(recorded) => Some(self.found(recorded, Again::Hit, true)),
+            Found::Answer(recorded, how) => Some(self.found(recorded, how, false)),
             Found::Running(lead) => {
                 self.waiting = Waiting::Lead(Box::pin(answer_of(lead)));
                 None
@@ -168,7 +173,7 @@ impl Drive {
     /// The turn that was joined has ended; without an answer this one looks again, and runs.
     pub(super) fn lead_ended(&mut self, recorded: Option<Arc<Recorded>>) -> Option<Event> {
         match recorded {
-            Some(recorded) => Some(self.found(recorded, Again::Joined)),
+            Some(recorded) => Some(self.found(recorded, Again::Joined, false)),
             None => {
                 self.waited_for_another = true;
                 self.look_among_kept()
@@ -181,12 +186,12 @@ impl Drive {
         identity::of_parts(&self.engine.hash_key, "idempotency", &[key.as_bytes()])
     }
 
-    fn found(&mut self, recorded: Arc<Recorded>, how: Again) -> Event {
+    fn found(&mut self, recorded: Arc<Recorded>, how: Again, remembered: bool) -> Event {
         let options = ReplyOptions { upstream: self.input.request.dialect, ..self.reply_options() };
         match recorded::replay(&recorded, &options, self.input.request.stream) {
             Ok(pieces) => {
                 let pieces = pieces.into_iter().map(|piece| piece.bytes).collect();
-                self.kept_reply = Some(KeptReply { pieces, how, recorded });
+                self.kept_reply = Some(KeptReply { pieces, how, recorded, remembered });
                 self.cache_word = how.name();
                 self.note_again(how);
                 Event::Kept

@@ -1,6 +1,6 @@
 //! Answers that are given a second time: held, cached, joined, and under an idempotency key.
 
-use crate::world::{Act, Ask, BOUND, Differs, Told, World, ask, different, world};
+use crate::world::{Act, Ask, BOUND, Differs, Step, Told, World, ask, different, world};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use turnkeep_base::Dialect;
@@ -266,4 +266,22 @@ async fn those_who_wait_for_a_turn_that_fails_run_at_once_and_not_one_after_anot
     }
     world.idle().await;
     assert_eq!(world.upstream.calls(), 4, "they wait for nobody a second time");
+}
+
+#[tokio::test]
+async fn an_idempotency_key_whose_answer_cannot_change_its_form_remembers_the_one_that_was_made_anew() {
+    const UNCHANGEABLE: &str = "{\"id\":\"x\",\"object\":\"chat.completion\",\"created\":0,\"model\":\"m\",\"choices\":[{\"index\":0,\
+                                \"message\":{\"role\":\"assistant\",\"content\":\"one\"},\"logprobs\":{\"content\":[{\"token\":\
+                                \"one\",\"logprob\":-0.1,\"bytes\":null,\"top_logprobs\":[]}]},\"finish_reason\":\"stop\"}]}";
+    let world = world();
+    world.upstream.act(|stream| match stream {
+        true => Act::whole(true, None),
+        false => Act::Answer(vec![Step::Say(UNCHANGEABLE)]),
+    });
+    let keyed = |stream| Ask { idempotency: Some("k-1"), ..uncached(stream) };
+    world.delivered(&keyed(false)).await;
+    let anew = world.delivered(&keyed(true)).await;
+    assert_eq!((world.upstream.calls(), anew.header("x-turnkeep-cache")), (2, "off"));
+    let again = world.delivered(&keyed(true)).await;
+    assert_eq!((world.upstream.calls(), again.header("x-turnkeep-cache")), (2, "hit"));
 }

@@ -62,6 +62,17 @@ fn only_a_failure_is_judged_in_full_and_leaving_is_no_judgement() {
     assert_eq!(of(AttemptEnd::Unsent), OnAccount::Release);
 }
 
+#[test]
+fn a_turn_sets_all_its_output_aside_and_a_lost_end_is_taken_for_a_usual_one() {
+    let output = |usage: Usage| usage.output;
+    assert_eq!(reserved(400, Some(9), 1), Usage { input: 100, output: 9, ..Usage::default() });
+    assert_eq!(output(reserved(0, None, 0)), USUAL_OUTPUT);
+    assert_eq!(output(reserved(0, Some(128_000), 2)), 256_000);
+    assert_eq!(output(reserved(0, Some(u64::MAX), 2)), u64::MAX);
+    assert_eq!(output(presumed(0, Some(128_000), 2)), 2 * USUAL_OUTPUT);
+    assert_eq!((output(presumed(0, Some(9), 1)), output(presumed(0, None, 1))), (9, USUAL_OUTPUT));
+}
+
 fn every_outcome() -> [TurnOutcome; 4] {
     [TurnOutcome::Completed, TurnOutcome::Left, TurnOutcome::Stopped, TurnOutcome::Failed]
 }
