@@ -7,6 +7,8 @@
 mod chunk;
 pub mod classify;
 mod classify_table;
+pub mod completions;
+pub mod embeddings;
 pub mod error;
 pub mod models;
 pub mod order;

@@ -11,7 +11,7 @@ pub(crate) mod wording;
 
 pub use redact::redact;
 
-use crate::{chat, messages};
+use crate::{chat, gemini, messages};
 use said::Said;
 use table::Row;
 use turnkeep_base::limit::MAX_ERROR_BODY;
@@ -51,8 +51,9 @@ pub fn reply(upstream: Dialect, status: u16, body: &[u8]) -> Classified {
 /// [`crate::windows::made_at`]): resets that the body gives as moments are measured from there. 0 is unknown.
 pub fn reply_at(upstream: Dialect, status: u16, body: &[u8], made_ms: u64) -> Classified {
     match upstream {
-        Dialect::Chat => chat::classify::reply_at(status, body, made_ms),
+        Dialect::Chat | Dialect::Responses => chat::classify::reply_at(status, body, made_ms),
         Dialect::Messages => messages::classify::reply_at(status, body, made_ms),
+        Dialect::Gemini => gemini::classify::reply_at(status, body, made_ms),
     }
 }
 

@@ -1,4 +1,13 @@
-//! Google's Gemini API. So far only its errors are known, for the upstreams and clients that are to speak it.
+//! Gemini generateContent, on both sides.
 
 pub mod classify;
 mod classify_table;
+pub mod count;
+pub mod error;
+pub mod models;
+pub mod order;
+pub mod reply_decode;
+pub mod reply_encode;
+pub mod request;
+pub mod request_encode;
+pub mod tap;

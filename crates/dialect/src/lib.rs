@@ -1,4 +1,4 @@
-//! OpenAI Chat Completions and Anthropic Messages as sans-IO codecs, each usable on both sides: bytes to the canonical
+//! OpenAI Chat Completions, OpenAI Responses, Anthropic Messages and Gemini as sans-IO codecs, each usable on both sides: bytes to the canonical
 //! [`turn::Turn`] and [`event::Event`]s and back, and the taps that read a same-dialect answer in passing.
 //!
 //! Nothing here does I/O, reads a clock or draws a random number.
@@ -11,6 +11,7 @@ pub mod chat;
 pub mod classify;
 pub mod connect;
 pub mod dropped;
+pub mod envelope;
 pub mod event;
 pub mod gemini;
 pub mod identity;
@@ -19,6 +20,8 @@ pub mod messages;
 pub mod recorded;
 pub mod reply;
 pub mod request;
+pub mod responses;
 pub mod tool_id;
+pub mod tool_names;
 pub mod turn;
 pub mod windows;

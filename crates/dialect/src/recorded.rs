@@ -10,7 +10,7 @@ mod saved;
 use crate::event::{Class, Event, Finish};
 use crate::json::{Invalid, Object, Reader, Span};
 use crate::reply::{Facts, Piece, Progress, ReplyFault, ReplyOptions, StreamCodec};
-use crate::{chat, messages, reply};
+use crate::{chat, gemini, messages, reply, responses};
 use bytes::Bytes;
 use std::fmt;
 use turnkeep_base::{Dialect, Usage};
@@ -83,6 +83,7 @@ pub(crate) fn whole_events(recorded: &Recorded) -> Result<Vec<Event>, ReplyFault
         id: "recorded".into(),
         created: 0,
         max_event: recorded.bytes.len().saturating_add(1),
+        asked: reply::Asked::default(),
     };
     events(recorded, &options).map(|(events, _)| events)
 }
@@ -93,6 +94,29 @@ fn events(recorded: &Recorded, options: &ReplyOptions) -> Result<(Vec<Event>, Op
         (Dialect::Chat, false) => chat::reply_decode::plain_strict(&recorded.bytes, options),
         (Dialect::Messages, false) => {
             messages::reply_decode::plain_strict(&recorded.bytes, options).map(|events| (events, None))
+        }
+        (Dialect::Responses, false) => {
+            responses::reply_decode::plain_strict(&recorded.bytes, options).map(|events| (events, None))
+        }
+        (Dialect::Gemini, false) => {
+            gemini::reply_decode::plain_strict(&recorded.bytes, options).map(|events| (events, None))
+        }
+        (Dialect::Responses, true) => {
+            let mut decoder = responses::reply_decode::StreamDecoder::strict(options);
+            let mut events = Vec::new();
+            match frames(recorded, |frame| decoder.frame(frame, &mut events))? {
+                Progress::Done => Ok((events, None)),
+                Progress::Open | Progress::Finishing => Err(ReplyFault::truncated()),
+            }
+        }
+        (Dialect::Gemini, true) => {
+            let mut decoder = gemini::reply_decode::StreamDecoder::strict(options);
+            let mut events = Vec::new();
+            if frames(recorded, |frame| decoder.frame(frame, &mut events))? == Progress::Open {
+                return Err(ReplyFault::truncated());
+            }
+            decoder.settle(&mut events);
+            Ok((events, None))
         }
         (Dialect::Chat, true) => {
             let mut decoder = chat::reply_decode::StreamDecoder::strict(options);
@@ -165,6 +189,10 @@ fn rewritten(recorded: &Recorded, options: &ReplyOptions, stream: bool) -> Resul
         let body = match (options.client, again) {
             (Dialect::Chat, true) => chat::reply_encode::plain_again(&events, &options),
             (Dialect::Chat, false) => chat::reply_encode::plain(&events, &options),
+            (Dialect::Responses, true) => responses::reply_encode::plain_again(&events, &options),
+            (Dialect::Responses, false) => responses::reply_encode::plain(&events, &options),
+            (Dialect::Gemini, true) => gemini::reply_encode::plain_again(&events, &options),
+            (Dialect::Gemini, false) => gemini::reply_encode::plain(&events, &options),
             (Dialect::Messages, true) => messages::reply_encode::plain_again(&events, &options),
             (Dialect::Messages, false) => messages::reply_encode::plain(&events, &options),
         };
@@ -174,6 +202,16 @@ fn rewritten(recorded: &Recorded, options: &ReplyOptions, stream: bool) -> Resul
     match options.client {
         Dialect::Chat => {
             use chat::reply_encode::StreamEncoder;
+            let mut encoder = if again { StreamEncoder::again(&options) } else { StreamEncoder::new(&options) };
+            write(&events, &mut pieces, |event, out| encoder.event(event, out));
+        }
+        Dialect::Responses => {
+            use responses::reply_encode::StreamEncoder;
+            let mut encoder = if again { StreamEncoder::again(&options) } else { StreamEncoder::new(&options) };
+            write(&events, &mut pieces, |event, out| encoder.event(event, out));
+        }
+        Dialect::Gemini => {
+            use gemini::reply_encode::StreamEncoder;
             let mut encoder = if again { StreamEncoder::again(&options) } else { StreamEncoder::new(&options) };
             write(&events, &mut pieces, |event, out| encoder.event(event, out));
         }
@@ -209,7 +247,7 @@ fn same_stream(recorded: &Recorded, options: &ReplyOptions) -> Result<Vec<Piece>
                 pieces.insert(at, Piece { class: Class::Terminal, bytes });
             }
             Dialect::Chat => {}
-            Dialect::Messages => return rewritten(recorded, options, true),
+            Dialect::Responses | Dialect::Messages | Dialect::Gemini => return rewritten(recorded, options, true),
         }
     }
     Ok(packed(pieces))
@@ -236,9 +274,12 @@ fn same_body(recorded: &Recorded) -> Result<Vec<Piece>, ReplyFault> {
     let mut facts = Facts::default();
     match recorded.dialect {
         Dialect::Chat => chat::tap::plain(&recorded.bytes, &mut facts)?,
+        Dialect::Responses => responses::tap::plain(&recorded.bytes, &mut facts)?,
         Dialect::Messages => messages::tap::plain(&recorded.bytes, &mut facts)?,
+        Dialect::Gemini => gemini::tap::plain(&recorded.bytes, &mut facts)?,
     }
     let bytes = match (facts.usage, recorded.facts.usage) {
+        (None, Some(_)) if matches!(recorded.dialect, Dialect::Responses | Dialect::Gemini) => recorded.bytes.clone(),
         (None, Some(usage)) => with_usage(recorded, &usage).map_err(|bad| ReplyFault::malformed(bad.to_string()))?,
         (Some(_), _) | (None, None) => recorded.bytes.clone(),
     };
@@ -250,6 +291,7 @@ fn with_usage(recorded: &Recorded, usage: &Usage) -> Result<Bytes, Invalid> {
     match recorded.dialect {
         Dialect::Chat => chat::reply_encode::write_usage(&mut Object::open(&mut field), usage),
         Dialect::Messages => messages::write_usage(&mut Object::open(&mut field), usage),
+        Dialect::Responses | Dialect::Gemini => return Ok(recorded.bytes.clone()),
     }
     // The field without the braces of the object it was written into.
     let field = field.get(1..field.len().saturating_sub(1)).unwrap_or_default();

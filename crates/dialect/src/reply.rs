@@ -5,8 +5,11 @@
 
 use crate::classify::Classified;
 use crate::event::{Class, Event, Finish};
-use crate::{chat, messages};
+use crate::request::{Operation, StreamForm};
+use crate::tool_names::ToolNames;
+use crate::{chat, gemini, messages, responses};
 use bytes::Bytes;
+use std::sync::Arc;
 use turnkeep_base::{ClientError, Declared, Dialect, Evidence, FaultKind, Usage};
 use turnkeep_wire::sse;
 
@@ -109,6 +112,28 @@ pub struct ReplyOptions {
     pub created: u64,
     /// The longest event that is read, in bytes.
     pub max_event: usize,
+    /// What else the answer depends on of the request.
+    pub asked: Asked,
+}
+
+/// What an answer depends on of its request, beside what every dialect asks for.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// What was asked for.
+    pub operation: Operation,
+    /// How a stream is framed.
+    pub form: StreamForm,
+    /// How the client knows the tools that were sent under another name.
+    pub names: Arc<ToolNames>,
+    /// The client's body, for dialects whose answers repeat fields of the request (Responses); empty where none is
+    /// needed.
+    pub body: Bytes,
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        Asked { operation: Operation::Generate, form: StreamForm::Events, names: Arc::default(), body: Bytes::new() }
+    }
 }
 
 /// The codec of one streamed answer.
@@ -118,6 +143,7 @@ pub struct StreamCodec {
     way: Way,
     facts: Facts,
     progress: Progress,
+    options: ReplyOptions,
 }
 
 #[derive(Debug)]
@@ -129,19 +155,25 @@ enum Way {
 #[derive(Debug)]
 enum Tap {
     Chat(chat::tap::Tap),
+    Responses(responses::tap::Tap),
     Messages(messages::tap::Tap),
+    Gemini(gemini::tap::Tap),
 }
 
 #[derive(Debug)]
 enum Decoder {
     Chat(chat::reply_decode::StreamDecoder),
+    Responses(responses::reply_decode::StreamDecoder),
     Messages(messages::reply_decode::StreamDecoder),
+    Gemini(gemini::reply_decode::StreamDecoder),
 }
 
 #[derive(Debug)]
 enum Encoder {
     Chat(chat::reply_encode::StreamEncoder),
+    Responses(responses::reply_encode::StreamEncoder),
     Messages(messages::reply_encode::StreamEncoder),
+    Gemini(gemini::reply_encode::StreamEncoder),
 }
 
 /// What a tap says of one frame that it has read in passing.
@@ -159,24 +191,19 @@ impl StreamCodec {
         let way = if options.client == options.upstream {
             Way::Tap(match options.client {
                 Dialect::Chat => Tap::Chat(chat::tap::Tap::new(options)),
+                Dialect::Responses => Tap::Responses(responses::tap::Tap::new(options)),
                 Dialect::Messages => Tap::Messages(messages::tap::Tap::new(options)),
+                Dialect::Gemini => Tap::Gemini(gemini::tap::Tap::new(options)),
             })
         } else {
-            let decoder = match options.upstream {
-                Dialect::Chat => Decoder::Chat(chat::reply_decode::StreamDecoder::new(options)),
-                Dialect::Messages => Decoder::Messages(messages::reply_decode::StreamDecoder::new(options)),
-            };
-            let encoder = match options.client {
-                Dialect::Chat => Encoder::Chat(chat::reply_encode::StreamEncoder::new(options)),
-                Dialect::Messages => Encoder::Messages(messages::reply_encode::StreamEncoder::new(options)),
-            };
-            Way::Translate { decoder, encoder, events: Vec::new() }
+            translating(options)
         };
         StreamCodec {
             reader: sse::Reader::new(options.max_event),
             way,
             facts: Facts::default(),
             progress: Progress::Open,
+            options: options.clone(),
         }
     }
 
@@ -215,12 +242,17 @@ impl StreamCodec {
             Progress::Done => Ok(()),
             Progress::Open => Err(ReplyFault::truncated()),
             Progress::Finishing => {
-                if let Way::Translate { decoder, encoder, events } = &mut self.way {
-                    match decoder {
-                        Decoder::Chat(decoder) => decoder.settle(events),
-                        Decoder::Messages(_) => {}
+                match &mut self.way {
+                    Way::Translate { decoder, encoder, events } => {
+                        match decoder {
+                            Decoder::Chat(decoder) => decoder.settle(events),
+                            Decoder::Gemini(decoder) => decoder.settle(events),
+                            Decoder::Responses(_) | Decoder::Messages(_) => {}
+                        }
+                        translate(events, encoder, &mut self.facts, out);
                     }
-                    translate(events, encoder, &mut self.facts, out);
+                    Way::Tap(Tap::Gemini(tap)) => tap.settle(out),
+                    Way::Tap(Tap::Chat(_) | Tap::Responses(_) | Tap::Messages(_)) => {}
                 }
                 self.progress = Progress::Done;
                 Ok(())
@@ -229,21 +261,34 @@ impl StreamCodec {
     }
 
     fn frame(&mut self, frame: sse::Frame, out: &mut Vec<Piece>) -> Result<(), ReplyFault> {
+        if let Way::Tap(Tap::Responses(tap)) = &self.way
+            && tap.is_off_spec(&frame)
+        {
+            self.way = translating(&self.options);
+        }
         match &mut self.way {
             Way::Tap(tap) => {
                 let passed = match tap {
                     Tap::Chat(tap) => tap.frame(&frame, &mut self.facts)?,
+                    Tap::Responses(tap) => tap.frame(&frame, &mut self.facts)?,
                     Tap::Messages(tap) => tap.frame(&frame, &mut self.facts)?,
+                    Tap::Gemini(tap) => tap.frame(&frame, &mut self.facts)?,
                 };
                 self.progress = passed.progress;
                 if let Some(class) = passed.class {
-                    push_piece(out, class, frame.raw);
+                    let bytes = match tap {
+                        Tap::Gemini(tap) => tap.bytes(frame),
+                        Tap::Chat(_) | Tap::Responses(_) | Tap::Messages(_) => frame.raw,
+                    };
+                    push_piece(out, class, bytes);
                 }
             }
             Way::Translate { decoder, encoder, events } => {
                 self.progress = match decoder {
                     Decoder::Chat(decoder) => decoder.frame(&frame, events)?,
+                    Decoder::Responses(decoder) => decoder.frame(&frame, events)?,
                     Decoder::Messages(decoder) => decoder.frame(&frame, events)?,
+                    Decoder::Gemini(decoder) => decoder.frame(&frame, events)?,
                 };
                 translate(events, encoder, &mut self.facts, out);
             }
@@ -262,13 +307,32 @@ impl StreamCodec {
     }
 }
 
+/// Read as events and written anew.
+fn translating(options: &ReplyOptions) -> Way {
+    let decoder = match options.upstream {
+        Dialect::Chat => Decoder::Chat(chat::reply_decode::StreamDecoder::new(options)),
+        Dialect::Responses => Decoder::Responses(responses::reply_decode::StreamDecoder::new(options)),
+        Dialect::Messages => Decoder::Messages(messages::reply_decode::StreamDecoder::new(options)),
+        Dialect::Gemini => Decoder::Gemini(gemini::reply_decode::StreamDecoder::new(options)),
+    };
+    let encoder = match options.client {
+        Dialect::Chat => Encoder::Chat(chat::reply_encode::StreamEncoder::new(options)),
+        Dialect::Responses => Encoder::Responses(responses::reply_encode::StreamEncoder::new(options)),
+        Dialect::Messages => Encoder::Messages(messages::reply_encode::StreamEncoder::new(options)),
+        Dialect::Gemini => Encoder::Gemini(gemini::reply_encode::StreamEncoder::new(options)),
+    };
+    Way::Translate { decoder, encoder, events: Vec::new() }
+}
+
 fn translate(events: &mut Vec<Event>, encoder: &mut Encoder, facts: &mut Facts, out: &mut Vec<Piece>) {
     for event in events.drain(..) {
         note(&event, facts);
         let mut bytes = Vec::new();
         let class = match encoder {
             Encoder::Chat(encoder) => encoder.event(&event, &mut bytes),
+            Encoder::Responses(encoder) => encoder.event(&event, &mut bytes),
             Encoder::Messages(encoder) => encoder.event(&event, &mut bytes),
+            Encoder::Gemini(encoder) => encoder.event(&event, &mut bytes),
         };
         push_piece(out, class, bytes.into());
     }
@@ -303,23 +367,30 @@ pub fn note(event: &Event, facts: &mut Facts) {
 /// Reads a whole plain answer and gives the client's: the same bytes in the same dialect, else the translation.
 pub fn plain(options: &ReplyOptions, body: Bytes) -> Result<(Bytes, Facts), ReplyFault> {
     let mut facts = Facts::default();
-    if options.client == options.upstream {
+    let off_spec = options.upstream == Dialect::Responses && responses::tap::is_off_spec(&body);
+    if options.client == options.upstream && !off_spec {
         match options.client {
             Dialect::Chat => chat::tap::plain(&body, &mut facts)?,
+            Dialect::Responses => responses::tap::plain(&body, &mut facts)?,
             Dialect::Messages => messages::tap::plain(&body, &mut facts)?,
+            Dialect::Gemini => gemini::tap::plain(&body, &mut facts)?,
         }
         return Ok((body, facts));
     }
     let events = match options.upstream {
         Dialect::Chat => chat::reply_decode::plain(&body, options)?,
+        Dialect::Responses => responses::reply_decode::plain(&body, options)?,
         Dialect::Messages => messages::reply_decode::plain(&body, options)?,
+        Dialect::Gemini => gemini::reply_decode::plain(&body, options)?,
     };
     for event in &events {
         note(event, &mut facts);
     }
     let out = match options.client {
         Dialect::Chat => chat::reply_encode::plain(&events, options),
+        Dialect::Responses => responses::reply_encode::plain(&events, options),
         Dialect::Messages => messages::reply_encode::plain(&events, options),
+        Dialect::Gemini => gemini::reply_encode::plain(&events, options),
     };
     Ok((out.into(), facts))
 }
@@ -328,7 +399,9 @@ pub fn plain(options: &ReplyOptions, body: Bytes) -> Result<(Bytes, Facts), Repl
 pub fn error_body(dialect: Dialect, error: &ClientError, request_id: &str) -> (u16, Bytes) {
     match dialect {
         Dialect::Chat => chat::error::body(error, request_id),
+        Dialect::Responses => responses::error::body(error, request_id),
         Dialect::Messages => messages::error::body(error, request_id),
+        Dialect::Gemini => gemini::error::body(error, request_id),
     }
 }
 
@@ -336,23 +409,35 @@ pub fn error_body(dialect: Dialect, error: &ClientError, request_id: &str) -> (u
 /// compatible servers answer with a form of their own.
 pub fn is_error_body(dialect: Dialect, body: &[u8]) -> bool {
     match dialect {
-        Dialect::Chat => chat::error::is_body(body),
+        Dialect::Chat | Dialect::Responses => chat::error::is_body(body),
         Dialect::Messages => messages::error::is_body(body),
+        Dialect::Gemini => gemini::error::is_body(body),
     }
 }
 
 /// The end of a stream that failed after it had begun: the dialect's in-band error, and never a success terminator.
-pub fn error_event(dialect: Dialect, error: &ClientError, request_id: &str) -> Bytes {
+pub fn error_event(dialect: Dialect, form: StreamForm, error: &ClientError, request_id: &str) -> Bytes {
     match dialect {
         Dialect::Chat => chat::error::event(error, request_id),
+        Dialect::Responses => responses::error::event(error, request_id),
         Dialect::Messages => messages::error::event(error, request_id),
+        Dialect::Gemini => gemini::error::event(form, error, request_id),
     }
 }
 
-/// A sign of life for a stream that has nothing to say.
-pub fn heartbeat(dialect: Dialect) -> Bytes {
-    match dialect {
-        Dialect::Chat => Bytes::from_static(b": keepalive\n\n"),
-        Dialect::Messages => Bytes::from_static(b"event: ping\ndata: {\"type\":\"ping\"}\n\n"),
+/// A sign of life for a stream that has nothing to say. `begun`: something of the answer has been sent.
+pub fn heartbeat(dialect: Dialect, form: StreamForm, begun: bool) -> Bytes {
+    match (dialect, form) {
+        // White space is nothing in JSON.
+        (_, StreamForm::Array) => Bytes::from_static(b"\n"),
+        // To Codex a comment is no sign of life, but any event is, also of an unknown type. Before the first event the
+        // SDKs take nothing but `response.created`.
+        (Dialect::Responses, StreamForm::Events) if begun => {
+            Bytes::from_static(b"event: keepalive\ndata: {\"type\":\"keepalive\"}\n\n")
+        }
+        (Dialect::Chat | Dialect::Responses | Dialect::Gemini, StreamForm::Events) => {
+            Bytes::from_static(b": keepalive\n\n")
+        }
+        (Dialect::Messages, StreamForm::Events) => Bytes::from_static(b"event: ping\ndata: {\"type\":\"ping\"}\n\n"),
     }
 }

@@ -3,8 +3,9 @@
 
 use crate::identity::{Foreign, strip_edits};
 use crate::json::{Invalid, Span};
+use crate::tool_names::ToolNames;
 use crate::turn::Turn;
-use crate::{chat, messages};
+use crate::{chat, gemini, messages, responses};
 use bytes::Bytes;
 use turnkeep_base::Dialect;
 
@@ -13,8 +14,33 @@ use turnkeep_base::Dialect;
 pub enum Operation {
     /// One answer.
     Generate,
-    /// The number of input tokens (Messages only).
+    /// The number of input tokens.
     CountTokens,
+    /// The continuation of a text (OpenAI's legacy completions; Chat only).
+    Complete,
+    /// Vectors of texts (OpenAI's embeddings; Chat only).
+    Embed,
+}
+
+/// How a streamed answer is framed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StreamForm {
+    /// Server-sent events.
+    #[default]
+    Events,
+    /// One JSON array, whose elements come one by one (Gemini without `alt=sse`).
+    Array,
+}
+
+/// What a Gemini request says in its path, where the other dialects say it in the body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InPath {
+    /// The model, without `models/`.
+    pub model: String,
+    /// A stream is wanted.
+    pub stream: bool,
+    /// How it is framed.
+    pub form: StreamForm,
 }
 
 /// Which version of the Messages API the headers ask for.
@@ -61,6 +87,8 @@ pub struct ClientRequest {
     pub choices: u64,
     /// A streamed Chat client wants the usage chunk.
     pub usage_wanted: bool,
+    /// How a stream is framed.
+    pub form: StreamForm,
     /// Where things stand in the body.
     pub spans: Spans,
 }
@@ -86,24 +114,40 @@ pub struct Edit {
 }
 
 /// Reads and checks a request body. Missing fields, wrong types and ambiguous duplicates are errors that name the path.
+///
+/// A Gemini request is read by [`read_in_path`]: its model is not in the body.
 pub fn read(dialect: Dialect, operation: Operation, body: Bytes) -> Result<ClientRequest, Invalid> {
-    match dialect {
-        Dialect::Chat => chat::request::read(body),
-        Dialect::Messages => messages::request::read(operation, body),
+    match (dialect, operation) {
+        (Dialect::Chat, Operation::Generate | Operation::CountTokens) => chat::request::read(body),
+        (Dialect::Chat, Operation::Complete) => chat::completions::read(body),
+        (Dialect::Chat, Operation::Embed) => chat::embeddings::read(body),
+        (Dialect::Responses, operation) => responses::request::read(operation, body),
+        (Dialect::Messages, operation) => messages::request::read(operation, body),
+        (Dialect::Gemini, _) => {
+            let message = "the model of a Gemini request is in its path".to_owned();
+            Err(Invalid { path: "model".into(), message, at: 0 })
+        }
     }
+}
+
+/// Reads and checks a Gemini request body.
+pub fn read_in_path(operation: Operation, path: InPath, body: Bytes) -> Result<ClientRequest, Invalid> {
+    gemini::request::read(operation, path, body)
 }
 
 impl ClientRequest {
     /// The edits of a same-dialect route to the upstream's name for the model. Empty when the bytes can stay.
     pub fn edits(&self, upstream_model: &str) -> Vec<Edit> {
         let mut edits = Vec::new();
-        if upstream_model != self.model {
+        if upstream_model != self.model && self.dialect != Dialect::Gemini {
             let mut with = Vec::with_capacity(upstream_model.len() + 2);
             crate::json::write_string(&mut with, upstream_model);
             edits.push(Edit { span: self.spans.model.clone(), with });
         }
         match self.dialect {
             Dialect::Chat => edits.extend(chat::request::usage_edit(self)),
+            Dialect::Responses => edits.extend(responses::request::edits(self)),
+            Dialect::Gemini => edits.extend(gemini::request::edits(self)),
             // Thinking that no Messages upstream made: the conversation has been elsewhere.
             Dialect::Messages => edits.extend(strip_edits(self, Foreign::Enveloped)),
         }
@@ -141,7 +185,9 @@ impl ClientRequest {
     pub fn turn(&self) -> Result<Turn<'_>, Invalid> {
         match self.dialect {
             Dialect::Chat => chat::request::decode(&self.body),
+            Dialect::Responses => responses::request::decode(&self.body),
             Dialect::Messages => messages::request::decode(&self.body),
+            Dialect::Gemini => gemini::request::decode(self),
         }
     }
 }
@@ -177,6 +223,8 @@ pub struct Encoded {
     pub dropped: Vec<String>,
     /// The Messages version that fits the body.
     pub version: ApiVersion,
+    /// How the client knows the tools that are sent under another name, or in another form.
+    pub names: ToolNames,
 }
 
 /// Writes a turn in the dialect of an upstream, for the upstream's name of the model. Content that cannot be carried is
@@ -184,7 +232,9 @@ pub struct Encoded {
 pub fn encode(target: Dialect, turn: &Turn<'_>, upstream_model: &str) -> Result<Encoded, Invalid> {
     let mut encoded = match target {
         Dialect::Chat => chat::request_encode::encode(turn, upstream_model),
+        Dialect::Responses => responses::request_encode::encode(turn, upstream_model),
         Dialect::Messages => messages::request_encode::encode(turn, upstream_model),
+        Dialect::Gemini => gemini::request_encode::encode(turn, upstream_model),
     }?;
     encoded.dropped = crate::dropped::names(encoded.dropped);
     Ok(encoded)

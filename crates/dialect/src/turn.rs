@@ -78,14 +78,26 @@ pub struct Turn<'a> {
     pub top_p: Option<&'a str>,
     /// As written.
     pub top_k: Option<&'a str>,
+    /// As written.
+    pub seed: Option<&'a str>,
+    /// As written.
+    pub presence_penalty: Option<&'a str>,
+    /// As written.
+    pub frequency_penalty: Option<&'a str>,
     /// Texts that end the answer.
     pub stop: Vec<Text<'a>>,
     /// The form of the answer.
     pub output: Output<'a>,
     /// How much to think.
     pub reasoning: Reasoning<'a>,
+    /// How many words: `low`, `medium` or `high`.
+    pub verbosity: Option<Text<'a>>,
     /// The client's name for its user.
     pub user: Option<Text<'a>>,
+    /// What the client groups requests by for the provider's prompt cache (`prompt_cache_key`).
+    pub cache_key: Option<Text<'a>>,
+    /// The client's own names of tools whose canonical name is another one.
+    pub renamed: Vec<Renamed>,
     /// Fields of the client's dialect that have no canonical place and are hints: dropped on translation, and named.
     pub hints: Vec<String>,
 }
@@ -130,7 +142,10 @@ pub enum Body<'a> {
     Text(Text<'a>),
     /// An image.
     Image(Image<'a>),
-    /// The model's call of a tool.
+    /// A document or a sound.
+    File(File<'a>),
+    /// The model's call of a tool. A free-text (custom) tool is canonically a function whose one argument is the string
+    /// `input`.
     ToolCall {
         /// Its id, as the client knows it.
         id: Text<'a>,
@@ -148,14 +163,15 @@ pub enum Body<'a> {
         /// The tool failed.
         is_error: bool,
     },
-    /// The model's thinking.
+    /// The model's thinking. Without a text it carries the proof of what follows it: Gemini signs a call, and the
+    /// signature stands in an empty thinking right before the call.
     Thinking {
         /// The text; may be empty.
         text: Text<'a>,
-        /// The provider's opaque proof of it.
+        /// The provider's opaque proof of it, in the form of [`crate::envelope`].
         signature: Option<Text<'a>>,
     },
-    /// Thinking that only the provider can read.
+    /// Thinking that only the provider can read, in the form of [`crate::envelope`].
     RedactedThinking(Text<'a>),
     /// The model's refusal in words.
     Refusal(Text<'a>),
@@ -175,6 +191,48 @@ pub enum Image<'a> {
     },
     /// An address.
     Url(Text<'a>),
+}
+
+/// A document or a sound and where its bytes are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct File<'a> {
+    /// As `application/pdf`, `text/plain`, `audio/wav`; `None` where the client did not say.
+    pub media_type: Option<Text<'a>>,
+    /// Its name.
+    pub name: Option<Text<'a>>,
+    /// Its bytes.
+    pub source: FileSource<'a>,
+}
+
+/// Where a file's bytes are. A provider's own file id is not portable: it is [`Body::Other`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum FileSource<'a> {
+    /// The bytes in base 64.
+    Data(Text<'a>),
+    /// An address.
+    Url(Text<'a>),
+    /// The text itself.
+    Plain(Text<'a>),
+}
+
+/// A tool that its client knows by another name, or in another form, than the turn does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renamed {
+    /// The name in the turn.
+    pub canonical: String,
+    /// How the client knows it.
+    pub client: ClientTool,
+}
+
+/// How a client knows a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientTool {
+    /// Its name.
+    pub name: String,
+    /// The Responses namespace that it is in.
+    pub namespace: Option<String>,
+    /// It takes free text, not JSON.
+    pub custom: bool,
 }
 
 /// A tool that the client runs.
@@ -200,6 +258,15 @@ pub enum ToolKind<'a> {
         /// Arguments must match the schema exactly.
         strict: Option<bool>,
     },
+    /// A tool that takes free text. A target without such tools gets a function with the one string `input`.
+    Custom {
+        /// Its name.
+        name: Text<'a>,
+        /// What it does.
+        description: Option<Text<'a>>,
+        /// The form of the text (a grammar), as raw JSON in Responses' own, flat form.
+        format: Option<&'a str>,
+    },
     /// A tool of the provider's own, by its type.
     Hosted(String),
 }
@@ -215,6 +282,13 @@ pub enum ToolChoice<'a> {
     Any,
     /// This one.
     Named(Text<'a>),
+    /// Only these.
+    Allowed {
+        /// One of them must be called.
+        required: bool,
+        /// Their names.
+        names: Vec<Text<'a>>,
+    },
     /// A choice of the client's dialect without canonical form.
     Other(String),
 }

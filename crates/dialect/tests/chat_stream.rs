@@ -26,6 +26,7 @@ fn options() -> ReplyOptions {
         id: "own".into(),
         created: 7,
         max_event: 1 << 20,
+        asked: Default::default(),
     }
 }
 

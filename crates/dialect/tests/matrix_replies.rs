@@ -30,6 +30,7 @@ fn options(client: Dialect, upstream: Dialect) -> ReplyOptions {
         id: "own".into(),
         created: 7,
         max_event: 1 << 20,
+        asked: Default::default(),
     }
 }
 

@@ -22,6 +22,7 @@ fn options() -> ReplyOptions {
         id: "0001".into(),
         created: 0,
         max_event: 1 << 20,
+        asked: Default::default(),
     }
 }
 

@@ -21,6 +21,7 @@ fn codec() -> StreamCodec {
         id: "0001".into(),
         created: 0,
         max_event: 1 << 20,
+        asked: Default::default(),
     })
 }
 

@@ -20,6 +20,7 @@ fn options(dialect: Dialect, usage_wanted: bool) -> ReplyOptions {
         id: "own".into(),
         created: 7,
         max_event: 1 << 20,
+        asked: Default::default(),
     }
 }
 

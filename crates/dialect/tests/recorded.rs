@@ -34,6 +34,7 @@ fn options(client: Dialect, upstream: Dialect, usage_wanted: bool) -> ReplyOptio
         id: "again".into(),
         created: 99,
         max_event: 1 << 20,
+        asked: Default::default(),
     }
 }
 

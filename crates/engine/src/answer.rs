@@ -13,7 +13,7 @@ use turnkeep_dialect::classify;
 use turnkeep_dialect::event::Class;
 use turnkeep_dialect::reply::{Facts, Piece, Progress, ReplyFault, ReplyOptions, StreamCodec};
 use turnkeep_dialect::request::{ClientRequest, Operation};
-use turnkeep_dialect::{messages, reply, windows};
+use turnkeep_dialect::{gemini, messages, reply, windows};
 
 /// How long the end of an answer's transport is waited for after the protocol's own end, and the bytes that are passed
 /// over until then.
@@ -132,11 +132,19 @@ impl Answering {
             Way::Plain { whole, facts } => {
                 let whole = std::mem::take(whole).freeze();
                 let outcome = match self.operation {
-                    Operation::Generate => reply::plain(&self.options, whole),
-                    Operation::CountTokens => match messages::count::count_reply(&whole) {
-                        Some(_) => Ok((whole, Facts::default())),
-                        None => Err(ReplyFault::malformed("the answer to count_tokens has no input_tokens")),
-                    },
+                    Operation::Generate | Operation::Complete | Operation::Embed => reply::plain(&self.options, whole),
+                    Operation::CountTokens => {
+                        let counted = match self.options.upstream {
+                            Dialect::Gemini => gemini::count::count_reply(&whole),
+                            Dialect::Chat | Dialect::Responses | Dialect::Messages => {
+                                messages::count::count_reply(&whole)
+                            }
+                        };
+                        match counted {
+                            Some(_) => Ok((whole, Facts::default())),
+                            None => Err(ReplyFault::malformed("the answer holds no count of tokens")),
+                        }
+                    }
                 };
                 let (bytes, read) = outcome.map_err(answered)?;
                 *facts = read;
@@ -314,6 +322,7 @@ mod tests {
             id: "x".into(),
             created: 0,
             max_event: MAX_EVENT,
+            asked: Default::default(),
         };
         let answer = Answer { status: StatusCode::OK, headers: HeaderMap::new(), body: Box::new(Nothing) };
         let mut answering = Answering::new(answer, &request, options, 0);

@@ -4,22 +4,28 @@ use crate::engine::TurnInput;
 use crate::route::Route;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::sync::Arc;
 use turnkeep_base::Dialect;
 use turnkeep_dialect::identity;
 use turnkeep_dialect::json::Invalid;
-use turnkeep_dialect::request::{Operation, encode};
+use turnkeep_dialect::request::{ClientRequest, Operation, encode};
+use turnkeep_dialect::tool_names::ToolNames;
 
 /// A request written for a route.
 #[derive(Debug)]
 pub struct Written {
     /// The path below the upstream's base URL.
-    pub path: &'static str,
+    pub path: Cow<'static, str>,
     /// The headers.
     pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,
     /// What the target has no place for.
     pub dropped: Vec<String>,
+    /// How the client knows the tools that are sent under another name.
+    pub names: Arc<ToolNames>,
 }
 
 /// Writes the turn for a route. `elsewhere`: what the history holds of a provider's own making was made at another upstream
@@ -27,13 +33,7 @@ pub struct Written {
 pub fn write(input: &TurnInput, route: &Route, elsewhere: bool) -> Result<Written, Invalid> {
     let request = &input.request;
     let same = request.dialect == route.upstream.dialect;
-    let path = match (route.upstream.dialect, request.operation, input.beta && same) {
-        (Dialect::Chat, Operation::Generate | Operation::CountTokens, _) => "/chat/completions",
-        (Dialect::Messages, Operation::Generate, false) => "/v1/messages",
-        (Dialect::Messages, Operation::Generate, true) => "/v1/messages?beta=true",
-        (Dialect::Messages, Operation::CountTokens, false) => "/v1/messages/count_tokens",
-        (Dialect::Messages, Operation::CountTokens, true) => "/v1/messages/count_tokens?beta=true",
-    };
+    let path = path(route.upstream.dialect, request, &route.model, input.beta && same);
     if same {
         let (body, dropped) = if elsewhere {
             let (body, stripped) = request.pass_through_elsewhere(&route.model);
@@ -41,7 +41,7 @@ pub fn write(input: &TurnInput, route: &Route, elsewhere: bool) -> Result<Writte
         } else {
             (request.pass_through(&route.model), request.dropped_in_passing())
         };
-        return Ok(Written { path, headers: input.headers.clone(), body, dropped });
+        return Ok(Written { path, headers: input.headers.clone(), body, dropped, names: Arc::default() });
     }
     let mut turn = request.turn()?;
     let stripped = elsewhere && identity::strip_opaque_state(&mut turn);
@@ -59,5 +59,46 @@ pub fn write(input: &TurnInput, route: &Route, elsewhere: bool) -> Result<Writte
     if route.upstream.dialect == Dialect::Messages {
         headers.insert("anthropic-version", HeaderValue::from_static(encoded.version.header()));
     }
-    Ok(Written { path, headers, body: encoded.body, dropped: encoded.dropped })
+    Ok(Written { path, headers, body: encoded.body, dropped: encoded.dropped, names: Arc::new(encoded.names) })
+}
+
+/// The path below the base URL, which is what the vendor's own SDK takes: with `/v1` for OpenAI, without a version for
+/// the others.
+fn path(upstream: Dialect, request: &ClientRequest, model: &str, beta: bool) -> Cow<'static, str> {
+    match (upstream, request.operation) {
+        (Dialect::Chat, Operation::Generate | Operation::CountTokens) => "/chat/completions".into(),
+        (Dialect::Chat, Operation::Complete) => "/completions".into(),
+        (Dialect::Chat, Operation::Embed) => "/embeddings".into(),
+        (Dialect::Responses, Operation::Generate | Operation::Complete | Operation::Embed) => "/responses".into(),
+        (Dialect::Responses, Operation::CountTokens) => "/responses/input_tokens".into(),
+        (Dialect::Messages, Operation::Generate | Operation::Complete | Operation::Embed) if beta => {
+            "/v1/messages?beta=true".into()
+        }
+        (Dialect::Messages, Operation::Generate | Operation::Complete | Operation::Embed) => "/v1/messages".into(),
+        (Dialect::Messages, Operation::CountTokens) if beta => "/v1/messages/count_tokens?beta=true".into(),
+        (Dialect::Messages, Operation::CountTokens) => "/v1/messages/count_tokens".into(),
+        (Dialect::Gemini, operation) => {
+            let verb = match operation {
+                Operation::CountTokens => "countTokens",
+                Operation::Embed => "batchEmbedContents",
+                Operation::Generate | Operation::Complete if request.stream => "streamGenerateContent?alt=sse",
+                Operation::Generate | Operation::Complete => "generateContent",
+            };
+            format!("/v1beta/models/{}:{verb}", segment(model)).into()
+        }
+    }
+}
+
+/// A name as one segment of a path.
+fn segment(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _infallible = write!(out, "%{byte:02X}");
+        }
+    }
+    out
 }

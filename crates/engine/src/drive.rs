@@ -31,6 +31,7 @@ use turnkeep_base::limit::LEDGER_WAIT;
 use turnkeep_base::{AccountId, AttemptId, CallerScope, ClientError, Evidence, Fault, FaultKind, Fingerprint, Phase};
 use turnkeep_dialect::recorded::Recorded;
 use turnkeep_dialect::reply;
+use turnkeep_dialect::tool_names::ToolNames;
 use turnkeep_policy::Moment;
 use turnkeep_policy::accounts::{AccountKey, ChargeRef, Unavailable};
 use turnkeep_policy::settle::{self, BYTES_PER_TOKEN};
@@ -86,6 +87,8 @@ pub(crate) struct Drive {
     error_head: ErrorHead,
     uncarriable: Option<ClientError>,
     dropped: Vec<String>,
+    /// How the client knows the tools of the request as it was last written.
+    tool_names: Arc<ToolNames>,
     answered_by: Option<String>,
     upstream: Arc<str>,
     head_out: bool,
@@ -159,6 +162,7 @@ impl Drive {
             error_head: ErrorHead::default(),
             uncarriable: None,
             dropped: Vec::new(),
+            tool_names: Arc::default(),
             answered_by: None,
             upstream: "".into(),
             head_out: false,
@@ -439,6 +443,12 @@ impl Drive {
             id: self.input.id.to_string().trim_start_matches("turn_").to_owned(),
             created: self.engine.clock.unix_ms() / 1000,
             max_event: turnkeep_base::limit::MAX_EVENT,
+            asked: reply::Asked {
+                operation: request.operation,
+                form: request.form,
+                names: self.tool_names.clone(),
+                body: request.body.clone(),
+            },
         }
     }
 
@@ -457,7 +467,9 @@ impl Drive {
             Effect::OpenHeaders => self.open_head(None),
             Effect::Heartbeat => {
                 if self.head_out {
-                    self.writer.push(reply::heartbeat(self.input.request.dialect));
+                    let request = &self.input.request;
+                    let begun = self.machine.downstream() == Downstream::Touched;
+                    self.writer.push(reply::heartbeat(request.dialect, request.form, begun));
                 }
             }
             Effect::Commit => self.commit(),
@@ -539,6 +551,7 @@ impl Drive {
             }
         };
         self.dropped.clone_from(&written.dropped);
+        self.tool_names = written.names.clone();
         let price = lease.route().price;
         let request = &self.input.request;
         let presumed = settle::presumed(request.body.len() as u64, request.max_output, request.choices);

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method, StatusCode};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use turnkeep_base::{
@@ -15,7 +16,7 @@ pub struct Call {
     /// `POST` for turns; `GET` for a list of models.
     pub method: Method,
     /// Below the upstream's base URL, with a leading slash and, where there is one, the query.
-    pub path: &'static str,
+    pub path: Cow<'static, str>,
     /// Without credentials, host or length: those are the driver's.
     pub headers: HeaderMap,
     /// The body.

@@ -14,10 +14,7 @@ pub fn error(dialect: Dialect, error: &ClientError, id: TurnId) -> Response<Repl
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&id) {
         headers.insert("x-turnkeep-turn", value.clone());
-        match dialect {
-            Dialect::Chat => headers.insert("x-request-id", value),
-            Dialect::Messages => headers.insert("request-id", value),
-        };
+        headers.insert(dialect.request_id_header(), value);
     }
     if let Some(seconds) = error.retry_after_seconds() {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use turnkeep_base::{CallerScope, ClientError, Dialect, FaultKind, TurnId};
 use turnkeep_dialect::identity;
 use turnkeep_dialect::request::{self, ClientRequest, Operation};
-use turnkeep_dialect::{chat, messages};
+use turnkeep_dialect::{chat, gemini, messages};
 use turnkeep_engine::ports::Permit;
 use turnkeep_engine::route::{Route, Tier};
 use turnkeep_engine::{Terms, TurnInput};
@@ -116,7 +116,7 @@ async fn admit(
     let read = request::read(dialect, operation, body.bytes).map_err(|invalid| refuse(invalid.into()))?;
     let Resolved { label, routes, cache } = resolve(gateway, caller, &read).map_err(refuse)?;
     let routes = match operation {
-        Operation::Generate => routes,
+        Operation::Generate | Operation::Complete | Operation::Embed => routes,
         Operation::CountTokens => {
             let counting: Arc<[Route]> =
                 routes.iter().filter(|r| r.upstream.dialect == dialect && r.tier == Tier::Own).cloned().collect();
@@ -158,7 +158,7 @@ fn estimate(request: &ClientRequest, routes: &[Route]) -> Spend {
     match request.operation {
         // Counting costs nothing.
         Operation::CountTokens => Spend::default(),
-        Operation::Generate => {
+        Operation::Generate | Operation::Complete | Operation::Embed => {
             let usage = settle::reserved(request.body.len() as u64, request.max_output, request.choices);
             let costs = routes.iter().filter_map(|route| Some(route.price?.cost(&usage)));
             Spend { tokens: usage.total(), nano_usd: costs.max().unwrap_or(0) }
@@ -248,10 +248,7 @@ fn count(dialect: Dialect, request: &ClientRequest, id: TurnId) -> Result<Respon
     headers.insert("x-turnkeep-estimated", HeaderValue::from_static("input_tokens"));
     if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
         headers.insert("x-turnkeep-turn", value.clone());
-        match dialect {
-            Dialect::Chat => headers.insert("x-request-id", value),
-            Dialect::Messages => headers.insert("request-id", value),
-        };
+        headers.insert(dialect.request_id_header(), value);
     }
     Ok(response)
 }
@@ -275,8 +272,9 @@ pub fn models(gateway: &Gateway, caller: &Caller, dialect: Dialect) -> Response<
     let names = catalog.names(&caller.models);
     let created = started(gateway);
     let body = match dialect {
-        Dialect::Chat => chat::models::list(&names, created),
+        Dialect::Chat | Dialect::Responses => chat::models::list(&names, created),
         Dialect::Messages => messages::models::list(&names, created),
+        Dialect::Gemini => gemini::models::list(&names),
     };
     respond::json(StatusCode::OK, body)
 }
@@ -294,8 +292,9 @@ pub fn model(
         return Err(ClientError::new(404, "model_not_found", message));
     }
     let body = match dialect {
-        Dialect::Chat => chat::models::one(name, started(gateway)),
+        Dialect::Chat | Dialect::Responses => chat::models::one(name, started(gateway)),
         Dialect::Messages => messages::models::one(name, started(gateway)),
+        Dialect::Gemini => gemini::models::one(name),
     };
     Ok(respond::json(StatusCode::OK, body))
 }

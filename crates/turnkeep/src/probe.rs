@@ -17,12 +17,13 @@ impl Probe for Live {
         Box::pin(async move {
             let endpoint = wiring::endpoint(upstream, wiring::loopback_only(), 1).map_err(|error| error.to_string())?;
             let path = match endpoint.kind().dialect() {
-                Dialect::Chat => "/models",
+                Dialect::Chat | Dialect::Responses => "/models",
                 Dialect::Messages => "/v1/models",
+                Dialect::Gemini => "/v1beta/models",
             };
             let call = Call {
                 method: Method::GET,
-                path,
+                path: path.into(),
                 headers: HeaderMap::new(),
                 body: bytes::Bytes::new(),
                 account: AccountId { upstream: upstream.name.as_str().into(), account: account.name.as_str().into() },

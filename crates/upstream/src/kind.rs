@@ -3,14 +3,18 @@
 use http::{HeaderName, HeaderValue};
 use turnkeep_base::{Dialect, Secret};
 
-/// A provider's wire protocol, by the name it has in the configuration. Both kinds are replay-safe: they keep no state
-/// between turns.
+/// A provider's wire protocol, by the name it has in the configuration. All of these kinds are replay-safe: nothing that a
+/// turn needs is kept between turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// OpenAI Chat Completions and what is compatible with it.
     OpenAi,
+    /// OpenAI Responses.
+    OpenAiResponses,
     /// Anthropic Messages.
     Anthropic,
+    /// Gemini generateContent.
+    Gemini,
 }
 
 impl Kind {
@@ -18,7 +22,9 @@ impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Kind::OpenAi => "openai",
+            Kind::OpenAiResponses => "openai-responses",
             Kind::Anthropic => "anthropic",
+            Kind::Gemini => "gemini",
         }
     }
 
@@ -26,7 +32,9 @@ impl Kind {
     pub fn dialect(self) -> Dialect {
         match self {
             Kind::OpenAi => Dialect::Chat,
+            Kind::OpenAiResponses => Dialect::Responses,
             Kind::Anthropic => Dialect::Messages,
+            Kind::Gemini => Dialect::Gemini,
         }
     }
 
@@ -38,8 +46,11 @@ impl Kind {
             return None;
         }
         let (name, value) = match self {
-            Kind::OpenAi => (http::header::AUTHORIZATION, HeaderValue::try_from(format!("Bearer {text}"))),
+            Kind::OpenAi | Kind::OpenAiResponses => {
+                (http::header::AUTHORIZATION, HeaderValue::try_from(format!("Bearer {text}")))
+            }
             Kind::Anthropic => (X_API_KEY, HeaderValue::from_str(text)),
+            Kind::Gemini => (X_GOOG_API_KEY, HeaderValue::from_str(text)),
         };
         let mut value = value.ok()?;
         value.set_sensitive(true);
@@ -48,6 +59,7 @@ impl Kind {
 }
 
 pub(crate) const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+pub(crate) const X_GOOG_API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 pub(crate) const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 /// Sent when the client named none.
 pub(crate) const ANTHROPIC_VERSION_DEFAULT: HeaderValue = HeaderValue::from_static("2023-06-01");

@@ -2,7 +2,7 @@
 //! connection wants.
 
 use crate::classify;
-use crate::kind::{ANTHROPIC_VERSION, ANTHROPIC_VERSION_DEFAULT, Kind, X_API_KEY};
+use crate::kind::{ANTHROPIC_VERSION, ANTHROPIC_VERSION_DEFAULT, Kind, X_API_KEY, X_GOOG_API_KEY};
 use crate::pool::{Outgoing, Speaks};
 use crate::target::{Forms, Target};
 use bytes::Bytes;
@@ -18,7 +18,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const ACCEPT: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
 /// Headers that belong to the driver or to the connection: a configured one is refused, a given one is dropped.
-static OURS: [HeaderName; 14] = [
+static OURS: [HeaderName; 15] = [
     header::HOST,
     header::CONTENT_LENGTH,
     header::TRANSFER_ENCODING,
@@ -33,6 +33,7 @@ static OURS: [HeaderName; 14] = [
     header::CONTENT_TYPE,
     header::AUTHORIZATION,
     X_API_KEY,
+    X_GOOG_API_KEY,
 ];
 
 /// What every request of an endpoint has in common.
@@ -75,7 +76,7 @@ impl Template {
 
     /// The request of a call.
     pub(crate) fn draft(&self, target: &Target, call: Call) -> Result<Draft, Fault> {
-        let Some(forms) = target.forms(call.path) else {
+        let Some(forms) = target.forms(&call.path) else {
             return Err(classify::unsent(FaultKind::GatewayBug, format!("{:?} is not a path", call.path)));
         };
         let Some((name, credential)) = self.kind.credential(&call.secret) else {
@@ -97,7 +98,7 @@ impl Template {
             Kind::Anthropic => {
                 headers.entry(ANTHROPIC_VERSION).or_insert(ANTHROPIC_VERSION_DEFAULT);
             }
-            Kind::OpenAi => {}
+            Kind::OpenAi | Kind::OpenAiResponses | Kind::Gemini => {}
         }
         for (name, value) in &self.extra {
             headers.insert(name, value.clone());

@@ -17,7 +17,7 @@ pub(crate) struct Target {
     pub(crate) host_header: HeaderValue,
     authority: Authority,
     prefix: String,
-    paths: RwLock<Vec<(&'static str, Forms)>>,
+    paths: RwLock<Vec<(String, Forms)>>,
 }
 
 /// A name or an address.
@@ -102,7 +102,7 @@ impl Target {
     }
 
     /// The request target of a path below the base URL; `None` if the path is not one.
-    pub(crate) fn forms(&self, path: &'static str) -> Option<Forms> {
+    pub(crate) fn forms(&self, path: &str) -> Option<Forms> {
         if let Some((_, forms)) = self.paths.read().iter().find(|(known, _)| *known == path) {
             return Some(forms.clone());
         }
@@ -112,7 +112,7 @@ impl Target {
         let forms = Forms { origin: Uri::from(whole), absolute: absolute.build().ok()? };
         let mut paths = self.paths.write();
         if paths.len() < MAX_PATHS {
-            paths.push((path, forms.clone()));
+            paths.push((path.to_owned(), forms.clone()));
         }
         Some(forms)
     }

@@ -4,7 +4,9 @@
 use super::request_encode_message::messages;
 use crate::json::{Invalid, Kind, Object, Reader};
 use crate::request::{ApiVersion, Encoded};
+use crate::tool_names::ToolNames;
 use crate::turn::{Output, Thinking, ToolChoice, ToolKind, Turn};
+use turnkeep_base::Dialect;
 
 /// Stop texts that Chat takes.
 const MAX_STOPS: usize = 4;
@@ -38,7 +40,12 @@ pub fn encode(turn: &Turn<'_>, upstream_model: &str) -> Result<Encoded, Invalid>
         }
     }
     turn.hints.iter().for_each(|hint| dropped.add(hint));
-    Ok(Encoded { body: body.into(), dropped: dropped.names, version: ApiVersion::default() })
+    Ok(Encoded {
+        body: body.into(),
+        dropped: dropped.names,
+        version: ApiVersion::default(),
+        names: ToolNames::of(turn, Dialect::Chat),
+    })
 }
 
 /// The names of what was dropped, each once, in the order they were met.
@@ -63,12 +70,14 @@ pub(super) fn refuse(path: String, what: &str) -> Invalid {
 fn tools(object: &mut Object<'_>, turn: &Turn<'_>) -> Result<(), Invalid> {
     if turn.tools.is_empty() {
         return match &turn.tool_choice {
-            None | Some(ToolChoice::Auto | ToolChoice::None) => Ok(()),
-            Some(ToolChoice::Any | ToolChoice::Named(_) | ToolChoice::Other(_)) => Err(Invalid {
-                path: "tool_choice".into(),
-                message: "a tool must be called, and there are no tools".into(),
-                at: 0,
-            }),
+            None | Some(ToolChoice::Auto | ToolChoice::None | ToolChoice::Allowed { required: false, .. }) => Ok(()),
+            Some(ToolChoice::Any | ToolChoice::Named(_) | ToolChoice::Allowed { .. } | ToolChoice::Other(_)) => {
+                Err(Invalid {
+                    path: "tool_choice".into(),
+                    message: "a tool must be called, and there are no tools".into(),
+                    at: 0,
+                })
+            }
         };
     }
     {
@@ -76,6 +85,7 @@ fn tools(object: &mut Object<'_>, turn: &Turn<'_>) -> Result<(), Invalid> {
         for tool in &turn.tools {
             let (name, description, schema, strict) = match &tool.kind {
                 ToolKind::Function { name, description, schema, strict } => (name, description, schema, strict),
+                ToolKind::Custom { .. } => todo!(),
                 ToolKind::Hosted(kind) => {
                     let what = format!("a tool of the type `{kind}`");
                     return Err(refuse(format!("tools[{}]", tool.index), &what));
@@ -106,6 +116,7 @@ fn tools(object: &mut Object<'_>, turn: &Turn<'_>) -> Result<(), Invalid> {
             choice.string("type", "function");
             choice.object("function").string("name", name);
         }
+        Some(ToolChoice::Allowed { .. }) => todo!(),
         Some(ToolChoice::Other(kind)) => {
             return Err(refuse("tool_choice".into(), &format!("a choice of the form `{kind}`")));
         }

@@ -56,6 +56,7 @@ impl Writer<'_> {
             match &part.body {
                 Body::Text(text) => texts.push(text.as_ref()),
                 Body::Image(_)
+                | Body::File(_)
                 | Body::ToolCall { .. }
                 | Body::ToolResult { .. }
                 | Body::Thinking { .. }
@@ -128,7 +129,8 @@ impl Writer<'_> {
                     }
                     images.push((String::new(), Some(image)));
                 }
-                Body::ToolCall { .. }
+                Body::File(_)
+                | Body::ToolCall { .. }
                 | Body::ToolResult { .. }
                 | Body::Thinking { .. }
                 | Body::RedactedThinking(_)
@@ -172,7 +174,8 @@ impl Writer<'_> {
             match &part.body {
                 Body::Text(text) => text_part(&mut parts, text),
                 Body::Image(image) => image_part(&mut parts, image),
-                Body::ToolCall { .. }
+                Body::File(_)
+                | Body::ToolCall { .. }
                 | Body::ToolResult { .. }
                 | Body::Thinking { .. }
                 | Body::RedactedThinking(_)
@@ -210,7 +213,7 @@ impl Writer<'_> {
                     Some(_) | None => self.dropped.add("thinking"),
                 },
                 Body::RedactedThinking(_) => self.dropped.add("redacted_thinking"),
-                Body::Image(_) | Body::ToolResult { .. } | Body::Other(_) => return Err(unfit(part)),
+                Body::Image(_) | Body::File(_) | Body::ToolResult { .. } | Body::Other(_) => return Err(unfit(part)),
             }
         }
         if texts.is_empty() && refusal.is_empty() && calls.is_empty() && reasoning.is_empty() {
@@ -267,6 +270,7 @@ fn unfit(part: &Part<'_>) -> Invalid {
     let what = match &part.body {
         Body::Other(name) => format!("content of the type `{name}`"),
         Body::Image(_) => "an image in this place".into(),
+        Body::File(_) => "a file in this place".into(),
         Body::ToolCall { .. } => "a tool call outside an assistant message".into(),
         Body::ToolResult { .. } => "a tool result outside a user message".into(),
         Body::Thinking { .. } | Body::RedactedThinking(_) => "thinking outside an assistant message".into(),

@@ -141,7 +141,7 @@ impl<'t> Said<'t> {
             Body::Text(text) | Body::Refusal(text) => self.text.push_str(text),
             Body::ToolCall { id: _, name, arguments } => self.calls.push((name, arguments)),
             Body::Thinking { .. } | Body::RedactedThinking(_) => {}
-            Body::Image(_) | Body::ToolResult { .. } | Body::Other(_) => self.known = false,
+            Body::Image(_) | Body::File(_) | Body::ToolResult { .. } | Body::Other(_) => self.known = false,
         }
     }
 }
@@ -208,7 +208,7 @@ impl<'k> Chain<'k> {
                 content.iter().filter(|part| !says_nothing(part)).for_each(|part| self.part(&part.body));
                 self.bytes.out.push(b'.');
             }
-            Body::ToolCall { .. } | Body::Other(_) => self.known = false,
+            Body::File(_) | Body::ToolCall { .. } | Body::Other(_) => self.known = false,
             Body::Thinking { .. } | Body::RedactedThinking(_) => {}
         }
     }
@@ -247,7 +247,7 @@ fn says_nothing(part: &Part<'_>) -> bool {
         Body::Text(text) => text.trim().is_empty() || volatile::is_reminder(text),
         Body::Thinking { .. } | Body::RedactedThinking(_) => true,
         Body::Refusal(text) => text.trim().is_empty(),
-        Body::Image(_) | Body::ToolCall { .. } | Body::ToolResult { .. } | Body::Other(_) => false,
+        Body::Image(_) | Body::File(_) | Body::ToolCall { .. } | Body::ToolResult { .. } | Body::Other(_) => false,
     }
 }
 
@@ -268,6 +268,12 @@ fn tools(key: &HashKey, system: &Fingerprint, turn: &Turn<'_>) -> Fingerprint {
                     Some(true) => b't',
                     Some(false) => b'f',
                 });
+            }
+            ToolKind::Custom { name, description, format } => {
+                out.push(b'c');
+                put_text(key, &mut out, name);
+                put_text(key, &mut out, description.as_deref().unwrap_or_default());
+                put_text(key, &mut out, format.unwrap_or_default());
             }
             ToolKind::Hosted(kind) => {
                 out.push(b'h');

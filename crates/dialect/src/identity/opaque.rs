@@ -36,6 +36,7 @@ fn is_state(body: &Body<'_>) -> bool {
         Body::RedactedThinking(data) => is_native(data),
         Body::Text(_)
         | Body::Image(_)
+        | Body::File(_)
         | Body::ToolCall { .. }
         | Body::ToolResult { .. }
         | Body::Refusal(_)
@@ -63,6 +64,7 @@ pub fn strip_edits(request: &ClientRequest, which: Foreign) -> Vec<Edit> {
         (Dialect::Chat, Foreign::All) => b"thinking_blocks",
         // A Chat upstream is not asked whether it knows our envelope: it made what is in it.
         (Dialect::Chat, Foreign::Enveloped) => return Vec::new(),
+        (Dialect::Responses | Dialect::Gemini, _) => return Vec::new(),
         (Dialect::Messages, Foreign::All) => b"thinking",
         (Dialect::Messages, Foreign::Enveloped) => OUR_ENVELOPE.as_bytes(),
     };

@@ -14,12 +14,26 @@ use turnkeep_base::{Dialect, Fingerprint};
 /// with one key both count, in their order. One pass over the body; its nesting is bounded by the reader.
 pub fn request(key: &HashKey, request: &ClientRequest) -> Fingerprint {
     let mut hasher = blake3::Hasher::new_keyed(key);
-    hasher.update(match (request.dialect, request.operation) {
-        (Dialect::Chat, Operation::Generate) => b"request chat 1",
-        (Dialect::Chat, Operation::CountTokens) => b"request chat 2",
-        (Dialect::Messages, Operation::Generate) => b"request mess 1",
-        (Dialect::Messages, Operation::CountTokens) => b"request mess 2",
-    });
+    let dialect = match request.dialect {
+        Dialect::Chat => b"chat",
+        Dialect::Responses => b"resp",
+        Dialect::Messages => b"mess",
+        Dialect::Gemini => b"gemi",
+    };
+    let operation = match request.operation {
+        Operation::Generate => b"1",
+        Operation::CountTokens => b"2",
+        Operation::Complete => b"3",
+        Operation::Embed => b"4",
+    };
+    for part in [b"request ", &dialect[..], b" ", operation] {
+        hasher.update(part);
+    }
+    if request.dialect == Dialect::Gemini {
+        // It is in the path, and so not among the body's members.
+        hasher.update(request.model.as_bytes());
+        hasher.update(b"\0");
+    }
     let mut canonical = Canonical::new(key);
     match read(&request.body, &mut canonical) {
         Ok(()) => {

@@ -58,6 +58,7 @@ pub(super) fn groups<'t, 'a>(
                 Body::ToolResult { id, .. } => Some(&**id),
                 Body::Text(_)
                 | Body::Image(_)
+                | Body::File(_)
                 | Body::ToolCall { .. }
                 | Body::Thinking { .. }
                 | Body::RedactedThinking(_)

@@ -48,6 +48,10 @@ pub fn estimate(turn: &Turn<'_>) -> u64 {
                 let description = description.as_deref().unwrap_or_default();
                 FRAME_TOKENS + text(name) + text(description) + text(schema.unwrap_or_default())
             }
+            ToolKind::Custom { name, description, format } => {
+                let description = description.as_deref().unwrap_or_default();
+                FRAME_TOKENS + text(name) + text(description) + text(format.unwrap_or_default())
+            }
             ToolKind::Hosted(kind) => FRAME_TOKENS + text(kind),
         })
         .sum();
@@ -64,6 +68,7 @@ fn parts(parts: &[Part<'_>]) -> u64 {
         .map(|part| match &part.body {
             Body::Text(said) | Body::Refusal(said) | Body::RedactedThinking(said) => text(said),
             Body::Image(_) => IMAGE_TOKENS,
+            Body::File(_) => IMAGE_TOKENS,
             Body::ToolCall { id: _, name, arguments } => FRAME_TOKENS + text(name) + text(arguments),
             Body::ToolResult { id: _, content, is_error: _ } => FRAME_TOKENS + self::parts(content),
             Body::Thinking { text: said, signature: _ } => text(said),

@@ -15,10 +15,12 @@ mod settings;
 use super::conversation::split;
 use crate::json::{Invalid, Object};
 use crate::request::{ApiVersion, Encoded};
+use crate::tool_names::ToolNames;
 use crate::turn::{Thinking, Turn};
 use message::{write_messages, write_system};
 use settings::{write_output, write_sampling, write_tools};
 use std::collections::BTreeSet;
+use turnkeep_base::Dialect;
 
 /// The limit of output tokens when the client names none.
 pub const DEFAULT_MAX_TOKENS: u64 = 4096;
@@ -47,7 +49,12 @@ pub fn encode(turn: &Turn<'_>, upstream_model: &str) -> Result<Encoded, Invalid>
     drop(request);
     let sampled = turn.temperature.is_some() || turn.top_p.is_some() || turn.top_k.is_some();
     let version = if sampled { ApiVersion::V2023 } else { ApiVersion::V2026 };
-    Ok(Encoded { body: out.into(), dropped: dropped.into_iter().collect(), version })
+    Ok(Encoded {
+        body: out.into(),
+        dropped: dropped.into_iter().collect(),
+        version,
+        names: ToolNames::of(turn, Dialect::Messages),
+    })
 }
 
 /// A thinking budget must stay below the limit.

@@ -29,6 +29,8 @@ impl Recorded {
         out.put_u8(match self.dialect {
             Dialect::Chat => 0,
             Dialect::Messages => 1,
+            Dialect::Responses => 2,
+            Dialect::Gemini => 3,
         });
         out.put_u8(u8::from(self.stream));
         let finish = finish.and_then(|finish| FINISHES.iter().position(|known| *known == finish));
@@ -56,6 +58,8 @@ impl Recorded {
         let dialect = match byte(&mut rest)? {
             0 => Dialect::Chat,
             1 => Dialect::Messages,
+            2 => Dialect::Responses,
+            3 => Dialect::Gemini,
             _ => return None,
         };
         let stream = flag(&mut rest)?;

@@ -7,8 +7,9 @@ use crate::pipe::ReplyHead;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::time::Duration;
-use turnkeep_base::{Dialect, FaultKind};
+use turnkeep_base::FaultKind;
 use turnkeep_dialect::reply;
+use turnkeep_dialect::request::StreamForm;
 
 /// Bytes of a whole answer that the connection takes at once.
 const PART: usize = 64 << 10;
@@ -30,6 +31,9 @@ impl Drive {
 
     /// Writes what the headers, which are out, could not say yet.
     fn push_comment(&mut self, text: &str) {
+        if self.input.request.form != StreamForm::Events {
+            return;
+        }
         let mut comment = Vec::new();
         turnkeep_wire::sse::write_comment(&mut comment, text);
         self.writer.push(comment.into());
@@ -87,7 +91,8 @@ impl Drive {
         self.head_out = true;
         let mut headers = self.our_headers();
         let stream = self.input.request.stream;
-        let content_type = if stream { "text/event-stream; charset=utf-8" } else { "application/json" };
+        let events = stream && self.input.request.form == StreamForm::Events;
+        let content_type = if events { "text/event-stream; charset=utf-8" } else { "application/json" };
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         if stream {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -123,10 +128,7 @@ impl Drive {
         let id = self.input.id.to_string();
         if let Ok(value) = HeaderValue::from_str(&id) {
             headers.insert("x-turnkeep-turn", value.clone());
-            match self.input.request.dialect {
-                Dialect::Chat => headers.insert("x-request-id", value),
-                Dialect::Messages => headers.insert("request-id", value),
-            };
+            headers.insert(self.input.request.dialect.request_id_header(), value);
         }
         headers.insert("x-turnkeep-cache", HeaderValue::from_static(self.cache_word));
         headers
@@ -152,7 +154,7 @@ impl Drive {
             if self.machine.downstream() == Downstream::Touched {
                 self.flush();
             }
-            self.writer.push(reply::error_event(dialect, &error, &id));
+            self.writer.push(reply::error_event(dialect, self.input.request.form, &error, &id));
             return;
         }
         self.head_out = true;

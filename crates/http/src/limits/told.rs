@@ -13,7 +13,7 @@ pub(crate) fn told(left: &Left, now: Now, dialect: Dialect) -> HeaderMap {
     for (what, of) in [("requests", &left.requests), ("tokens", &left.tokens)] {
         let Some(of) = of else { continue };
         match dialect {
-            Dialect::Chat => {
+            Dialect::Chat | Dialect::Responses | Dialect::Gemini => {
                 put(&mut headers, &format!("x-ratelimit-limit-{what}"), of.limit.to_string());
                 put(&mut headers, &format!("x-ratelimit-remaining-{what}"), of.left.to_string());
                 put(&mut headers, &format!("x-ratelimit-reset-{what}"), span(of.reset));

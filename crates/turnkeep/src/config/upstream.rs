@@ -38,16 +38,25 @@ pub struct Upstream {
 pub enum Kind {
     /// OpenAI Chat Completions.
     Openai,
+    /// OpenAI Responses.
+    OpenaiResponses,
     /// Anthropic Messages.
     Anthropic,
+    /// Gemini generateContent.
+    Gemini,
 }
 
 impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 4] = [Kind::Openai, Kind::OpenaiResponses, Kind::Anthropic, Kind::Gemini];
+
     /// The word in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Openai => "openai",
+            Kind::OpenaiResponses => "openai-responses",
             Kind::Anthropic => "anthropic",
+            Kind::Gemini => "gemini",
         }
     }
 }
@@ -113,13 +122,13 @@ const ACCOUNT: Known = Known {
     keys: &["name", "secret", "max_in_flight", "requests_per_minute", "tokens_per_minute", "models", "limit_group"],
     later: &["home", "env", "organization"],
 };
-const LATER_KINDS: &[&str] = &["openai-responses", "gemini", "connect", "cascade", "acp", "devin"];
+const LATER_KINDS: &[&str] = &["connect", "cascade", "acp", "devin"];
 
 pub(super) fn read(item: Item<'_>, plain: bool, names: &mut Names) -> Option<Upstream> {
     let fields = item.table(&UPSTREAM)?;
     let name = fields.require("name", r#"name = "openai""#).and_then(|item| item.name(names));
-    let kind = fields.require("kind", r#"kind = "openai" or kind = "anthropic""#);
-    let kind = kind.and_then(|i| i.word(&[("openai", Kind::Openai), ("anthropic", Kind::Anthropic)], LATER_KINDS));
+    let kind = fields.require("kind", r#"kind = "openai" (or "openai-responses", "anthropic", "gemini")"#);
+    let kind = kind.and_then(|item| item.word(&Kind::ALL.map(|kind| (kind.name(), kind)), LATER_KINDS));
     let base_url = fields.require("base_url", r#"base_url = "https://…", the one the vendor's SDK takes"#);
     let base_url = base_url.and_then(|item| read_base_url(&item, kind));
     let headers = fields.get("headers").map(|item| read_headers(&item)).unwrap_or_default();
@@ -171,15 +180,19 @@ fn read_base_url(item: &Item<'_>, kind: Option<Kind>) -> Option<String> {
         other => return item.fail(format!("{other:?} is not a scheme it can use; write https:// or http://")),
     }
     match kind {
-        Some(Kind::Openai) if uri.path().trim_matches('/').is_empty() => {
-            item.warn("has no path; for kind \"openai\" it usually ends with /v1, as the vendor's SDK takes it");
+        Some(kind @ (Kind::Openai | Kind::OpenaiResponses)) if uri.path().trim_matches('/').is_empty() => {
+            let kind = kind.name();
+            item.warn(format!("has no path; for kind {kind:?} it usually ends with /v1, as the vendor's SDK takes it"));
         }
-        Some(Kind::Anthropic) if uri.path().ends_with("/v1") => {
-            item.warn(
-                "ends with /v1; for kind \"anthropic\" it stands without a version, as the vendor's SDK takes it",
-            );
+        Some(kind @ (Kind::Anthropic | Kind::Gemini))
+            if uri.path().ends_with("/v1") || uri.path().ends_with("/v1beta") =>
+        {
+            let kind = kind.name();
+            item.warn(format!(
+                "ends with a version; for kind {kind:?} it stands without one, as the vendor's SDK takes it"
+            ));
         }
-        Some(Kind::Openai | Kind::Anthropic) | None => {}
+        Some(Kind::Openai | Kind::OpenaiResponses | Kind::Anthropic | Kind::Gemini) | None => {}
     }
     Some(text.to_owned())
 }

@@ -51,7 +51,9 @@ impl Recipe {
     fn endpoint(&self, name: &str, loopback_only: bool) -> Result<Endpoint, Failure> {
         let kind = match self.kind {
             Kind::Openai => turnkeep_upstream::Kind::OpenAi,
+            Kind::OpenaiResponses => turnkeep_upstream::Kind::OpenAiResponses,
             Kind::Anthropic => turnkeep_upstream::Kind::Anthropic,
+            Kind::Gemini => turnkeep_upstream::Kind::Gemini,
         };
         let mut spec = EndpointSpec::new(name, kind, self.base_url.as_str());
         spec.headers.clone_from(&self.headers);

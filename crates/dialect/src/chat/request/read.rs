@@ -2,7 +2,7 @@
 //! goes through here, most of them never further.
 
 use crate::json::{Invalid, Kind, Reader};
-use crate::request::{BAD_NAME, ClientRequest, Operation, Spans, is_name};
+use crate::request::{BAD_NAME, ClientRequest, Operation, Spans, StreamForm, is_name};
 use bytes::Bytes;
 use turnkeep_base::Dialect;
 
@@ -25,6 +25,7 @@ pub fn read(body: Bytes) -> Result<ClientRequest, Invalid> {
         max_output: found.max_completion_tokens.or(found.max_tokens),
         choices: found.choices.unwrap_or(1),
         usage_wanted: found.stream && found.usage_wanted,
+        form: StreamForm::Events,
         spans: found.spans,
         body,
     })

@@ -50,6 +50,7 @@ fn system_text<'t>(part: &'t Part<'_>, dropped: &mut Dropped) -> Result<Option<&
             Ok(None)
         }
         Body::Image(_) => Err(refused(part, "an image in a system message cannot be carried")),
+        Body::File(_) => Err(refused(part, "a file in a system message cannot be carried")),
         Body::ToolCall { .. } | Body::ToolResult { .. } => {
             Err(refused(part, "a tool call or result in a system message cannot be carried"))
         }
@@ -76,13 +77,13 @@ fn is_written(piece: &Piece<'_, '_>) -> bool {
         Piece::System(part) => match &part.body {
             Body::Text(text) | Body::Refusal(text) => !is_blank(text),
             Body::Thinking { .. } | Body::RedactedThinking(_) => false,
-            Body::Image(_) | Body::ToolCall { .. } | Body::ToolResult { .. } | Body::Other(_) => true,
+            Body::Image(_) | Body::File(_) | Body::ToolCall { .. } | Body::ToolResult { .. } | Body::Other(_) => true,
         },
         Piece::Own(part) => match &part.body {
             Body::Text(text) | Body::Refusal(text) => !is_blank(text),
             Body::Thinking { signature, .. } => signature.as_deref().is_some_and(is_native),
             Body::RedactedThinking(data) => is_native(data),
-            Body::Image(_) | Body::ToolCall { .. } | Body::ToolResult { .. } | Body::Other(_) => true,
+            Body::Image(_) | Body::File(_) | Body::ToolCall { .. } | Body::ToolResult { .. } | Body::Other(_) => true,
         },
     }
 }
@@ -97,6 +98,7 @@ pub(super) fn write_messages(
         Body::Thinking { .. } | Body::RedactedThinking(_) => !is_written(&Piece::Own(part)),
         Body::Text(_)
         | Body::Image(_)
+        | Body::File(_)
         | Body::ToolCall { .. }
         | Body::ToolResult { .. }
         | Body::Refusal(_)
@@ -183,6 +185,7 @@ fn write_inner(blocks: &mut Array<'_>, part: &Part<'_>) -> Result<(), Invalid> {
             write_image(blocks, image, part.cache);
             Ok(())
         }
+        Body::File(_) => Err(refused(part, "a file in a tool result cannot be carried")),
         Body::Other(kind) => Err(refused(part, format!("content of type `{kind}` cannot be carried"))),
         Body::ToolCall { .. } | Body::ToolResult { .. } | Body::Thinking { .. } | Body::RedactedThinking(_) => {
             Err(refused(part, "only texts and images can be carried in a tool result"))
@@ -217,6 +220,7 @@ fn write_part(blocks: &mut Array<'_>, part: &Part<'_>, assistant: bool, dropped:
             return Err(refused(part, "an image in a message of the assistant cannot be carried"));
         }
         Body::Image(image) => write_image(blocks, image, part.cache),
+        Body::File(_) => return Err(refused(part, "a file cannot be carried")),
         Body::ToolCall { .. } if !assistant => {
             return Err(refused(part, "a tool call outside a message of the assistant cannot be carried"));
         }

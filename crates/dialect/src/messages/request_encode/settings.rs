@@ -10,8 +10,8 @@ pub(super) fn write_tools(request: &mut Object<'_>, turn: &Turn<'_>) -> Result<(
     if turn.tools.is_empty() {
         // Without tools there is nothing to choose; a forced choice could not be obeyed.
         return match &turn.tool_choice {
-            None | Some(ToolChoice::Auto | ToolChoice::None) => Ok(()),
-            Some(ToolChoice::Any | ToolChoice::Named(_) | ToolChoice::Other(_)) => {
+            None | Some(ToolChoice::Auto | ToolChoice::None | ToolChoice::Allowed { required: false, .. }) => Ok(()),
+            Some(ToolChoice::Any | ToolChoice::Named(_) | ToolChoice::Allowed { .. } | ToolChoice::Other(_)) => {
                 Err(at("tool_choice", "a tool must be called, but there are no tools"))
             }
         };
@@ -29,6 +29,7 @@ pub(super) fn write_tools(request: &mut Object<'_>, turn: &Turn<'_>) -> Result<(
         Some(ToolChoice::None) => ("none", None),
         Some(ToolChoice::Any) => ("any", None),
         Some(ToolChoice::Named(name)) => ("tool", Some(name)),
+        Some(ToolChoice::Allowed { .. }) => todo!(),
         Some(ToolChoice::Other(kind)) => {
             return Err(at("tool_choice", format!("a choice of the kind `{kind}` cannot be carried")));
         }
@@ -47,6 +48,7 @@ pub(super) fn write_tools(request: &mut Object<'_>, turn: &Turn<'_>) -> Result<(
 fn write_tool(tools: &mut Array<'_>, tool: &Tool<'_>) -> Result<(), Invalid> {
     let path = || format!("tools[{}]", tool.index);
     match &tool.kind {
+        ToolKind::Custom { .. } => todo!(),
         ToolKind::Hosted(kind) => {
             Err(at(path(), format!("a tool of the type `{kind}` runs at its own provider and cannot be carried")))
         }
