@@ -172,32 +172,46 @@ impl Accounts {
         };
         let (status, kind, code, message, wait) = match (state, dialect) {
             (AccountState::Valid, _) => return Ok(()),
-            (AccountState::Revoked, Dialect::Chat) => {
+            (AccountState::Revoked, Dialect::Chat | Dialect::Completions | Dialect::Responses) => {
                 (401, Some("invalid_request_error"), Some("invalid_api_key"), "Incorrect API key provided.", None)
             }
+            (AccountState::Revoked, Dialect::Gemini) => {
+                (400, None, Some("api_key_invalid"), "API key not valid. Please pass a valid API key.", None)
+            }
+            (AccountState::Quota, Dialect::Gemini) => (429, None, None, "Your prepayment credits are depleted.", wait),
+            (AccountState::Suspended, Dialect::Gemini) => {
+                (403, None, Some("consumer_suspended"), "Permission denied: Consumer has been suspended.", None)
+            }
+            (AccountState::RateLimited, Dialect::Gemini) => {
+                (429, None, None, "Resource has been exhausted (e.g. check quota).", Some(wait.unwrap_or(1)))
+            }
+            (AccountState::NotEntitled, Dialect::Gemini) => {
+                let message = format!("You do not have access to model {model}.");
+                return if model.is_empty() { Ok(()) } else { Err(Refused::new(403, message)) };
+            }
             (AccountState::Revoked, Dialect::Messages) => (401, None, None, "invalid x-api-key", None),
-            (AccountState::Quota, Dialect::Chat) => {
+            (AccountState::Quota, Dialect::Chat | Dialect::Completions | Dialect::Responses) => {
                 let message = "You exceeded your current quota, please check your plan and billing details.";
                 (429, Some("insufficient_quota"), Some("credit_balance_exhausted"), message, wait)
             }
             (AccountState::Quota, Dialect::Messages) => {
                 (400, None, None, "Your credit balance is too low to access the Anthropic API.", wait)
             }
-            (AccountState::Suspended, Dialect::Chat) => {
+            (AccountState::Suspended, Dialect::Chat | Dialect::Completions | Dialect::Responses) => {
                 let message = "The account associated with this API key has been deactivated.";
                 (401, Some("invalid_request_error"), Some("account_deactivated"), message, None)
             }
             (AccountState::Suspended, Dialect::Messages) => {
                 (403, None, Some("account_suspended"), "This organization has been disabled.", None)
             }
-            (AccountState::RateLimited, Dialect::Chat) => {
+            (AccountState::RateLimited, Dialect::Chat | Dialect::Completions | Dialect::Responses) => {
                 let message = "Rate limit reached for requests.";
                 (429, Some("requests"), Some("rate_limit_exceeded"), message, Some(wait.unwrap_or(1)))
             }
             (AccountState::RateLimited, Dialect::Messages) => {
                 (429, None, None, "This request would exceed your account's rate limit.", Some(wait.unwrap_or(1)))
             }
-            (AccountState::NotEntitled, Dialect::Chat) => {
+            (AccountState::NotEntitled, Dialect::Chat | Dialect::Completions | Dialect::Responses) => {
                 let message = format!("Project does not have access to model `{model}`.");
                 return if model.is_empty() { Ok(()) } else { Err(Refused::new(403, message).code("model_not_found")) };
             }

@@ -157,7 +157,10 @@ pub(crate) fn adjust(answer: &mut Answer, rule: &Rule) {
 /// A call's id in the manner of the dialect.
 pub(crate) fn call_id(ask: &Ask, reply: u64, at: usize) -> String {
     match ask.dialect {
-        crate::ask::Dialect::Chat => format!("call_lab{reply:06}n{at}"),
+        crate::ask::Dialect::Chat | crate::ask::Dialect::Completions | crate::ask::Dialect::Responses => {
+            format!("call_lab{reply:06}n{at}")
+        }
+        crate::ask::Dialect::Gemini => format!("lab{reply:06}n{at}"),
         crate::ask::Dialect::Messages => format!("toolu_lab{reply:06}n{at}"),
     }
 }

@@ -6,12 +6,14 @@ use serde_json::Value;
 use crate::ask::Dialect;
 use crate::frame::Refused;
 use crate::signature::Signatures;
-use crate::{check_chat, check_messages};
+use crate::{check_chat, check_gemini, check_messages, check_responses};
 
-/// The credential as sent: `x-api-key`, else the bearer token.
+/// The credential as sent: `x-api-key`, `x-goog-api-key`, else the bearer token.
 pub(crate) fn credential(headers: &HeaderMap) -> Option<String> {
-    if let Some(key) = headers.get("x-api-key").and_then(|value| value.to_str().ok()) {
-        return Some(key.to_owned());
+    for name in ["x-api-key", "x-goog-api-key"] {
+        if let Some(key) = headers.get(name).and_then(|value| value.to_str().ok()) {
+            return Some(key.to_owned());
+        }
     }
     let value = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
@@ -24,7 +26,10 @@ pub(crate) fn entitled(dialect: Dialect, headers: &HeaderMap) -> Result<(), Refu
         return Ok(());
     }
     Err(match dialect {
-        Dialect::Chat => Refused::new(401, "You didn't provide an API key.").code("invalid_api_key"),
+        Dialect::Chat | Dialect::Completions | Dialect::Responses => {
+            Refused::new(401, "You didn't provide an API key.").code("invalid_api_key")
+        }
+        Dialect::Gemini => Refused::new(403, "Method doesn't allow unregistered callers."),
         Dialect::Messages => Refused::new(401, "x-api-key header is required"),
     })
 }
@@ -35,6 +40,7 @@ pub(crate) fn turn(
     headers: &HeaderMap,
     body: Option<&Value>,
     counts_only: bool,
+    model: &str,
     models: &[String],
     signatures: &Signatures,
 ) -> Result<(), Refused> {
@@ -48,9 +54,21 @@ pub(crate) fn turn(
     }
     match dialect {
         Dialect::Chat => check_chat::body(body)?,
+        Dialect::Completions if body["prompt"].is_null() => {
+            return Err(Refused::bad("you must provide a prompt").param("prompt"));
+        }
+        Dialect::Completions => {}
+        Dialect::Responses => check_responses::body(body, signatures)?,
+        Dialect::Gemini if counts_only && body["generateContentRequest"].is_object() => {
+            let mut inner = body["generateContentRequest"].clone();
+            if let Some(map) = inner.as_object_mut() {
+                map.remove("model");
+            }
+            check_gemini::body(&inner, model, signatures)?;
+        }
+        Dialect::Gemini => check_gemini::body(body, model, signatures)?,
         Dialect::Messages => check_messages::body(headers, body, counts_only, signatures)?,
     }
-    let model = body["model"].as_str().unwrap_or_default();
     known_model(dialect, model, models)
 }
 
@@ -60,7 +78,13 @@ pub(crate) fn known_model(dialect: Dialect, model: &str, models: &[String]) -> R
         return Ok(());
     }
     Err(match dialect {
-        Dialect::Chat => Refused::new(404, format!("The model `{model}` does not exist.")).code("model_not_found"),
+        Dialect::Chat | Dialect::Completions | Dialect::Responses => {
+            Refused::new(404, format!("The model `{model}` does not exist.")).code("model_not_found")
+        }
+        Dialect::Gemini => Refused::new(
+            404,
+            format!("models/{model} is not found for API version v1beta, or is not supported for generateContent."),
+        ),
         Dialect::Messages => Refused::new(404, format!("model: {model}")),
     })
 }

@@ -17,12 +17,13 @@ use crate::fault::{Fault, Point};
 use crate::frame::{Mark, Piece, Refused};
 use crate::gates::Gates;
 use crate::ledger::{Ledger, Recorded, Turn, header_list};
+use crate::paths::{self, Route, route};
 use crate::plan::{self, FaultBytes, Step};
 use crate::play::{Broken, PlayedBody, Player};
 use crate::script::{ContentEncoding, ErrorSpec, MAX_FAULT_BYTES, Rule, Script};
 use crate::signature::Signatures;
 use crate::socket::{Busy, Control};
-use crate::{brain, chat, check, messages, models, moment};
+use crate::{brain, chat, check, completions, embed, gemini, messages, models, moment, responses, spelling};
 
 /// The largest body the lab reads.
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
@@ -47,28 +48,6 @@ impl State {
 
     pub(crate) fn chooser(&self) -> MutexGuard<'_, Chooser> {
         self.chooser.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What a path asks for.
-enum Route<'a> {
-    Turn(Dialect),
-    CountTokens,
-    Models,
-    Model(&'a str),
-    Unknown,
-}
-
-fn route(path: &str) -> Route<'_> {
-    match path {
-        "/v1/chat/completions" | "/chat/completions" => Route::Turn(Dialect::Chat),
-        "/v1/messages" => Route::Turn(Dialect::Messages),
-        "/v1/messages/count_tokens" => Route::CountTokens,
-        "/v1/models" | "/models" => Route::Models,
-        _ => match path.strip_prefix("/v1/models/") {
-            Some(id) if !id.is_empty() => Route::Model(id),
-            Some(_) | None => Route::Unknown,
-        },
     }
 }
 
@@ -143,18 +122,19 @@ struct Asked<'a> {
 impl Asked<'_> {
     fn answer(&self, state: &State) -> (Vec<Step>, Reply) {
         let path = self.head.uri.path();
-        let route = route(path);
+        let route = route(&self.head.uri);
+        let dialect = paths::dialect(&route, path, &self.head.headers);
         let value: Option<Value> = serde_json::from_slice(self.body).ok();
-        let dialect = match &route {
-            Route::Turn(dialect) => *dialect,
-            Route::CountTokens => Dialect::Messages,
-            Route::Models | Route::Model(_) | Route::Unknown => {
-                let is_messages = self.head.headers.contains_key("anthropic-version");
-                if is_messages { Dialect::Messages } else { Dialect::Chat }
-            }
-        };
+        let value = if dialect == Dialect::Gemini { value.map(|value| spelling::camel(&value)) } else { value };
         let nothing = Value::Null;
-        let ask = ask::read(dialect, value.as_ref().unwrap_or(&nothing));
+        let in_path = match route {
+            Route::Turn(_, path) | Route::CountTokens(_, path) | Route::Embed(_, path) => path,
+            Route::Models | Route::Model(_) | Route::Unknown => ask::InPath::default(),
+        };
+        let body = value.as_ref().unwrap_or(&nothing);
+        // Counting may wrap what is counted.
+        let counted = body.get("generateContentRequest").unwrap_or(body);
+        let ask = ask::read(dialect, in_path, counted);
         let mut chooser = state.chooser();
         let refused = self.refused(&route, &ask, value.as_ref(), chooser.models(), state).err();
         let facts = Facts {
@@ -176,8 +156,21 @@ impl Asked<'_> {
         }
         let plain = |body: Value| self.json(dialect, 200, body.to_string().into_bytes());
         let reply = match route {
-            Route::Turn(_) => self.turn(&Rule::default(), &ask, state),
-            Route::CountTokens => plain(json!({"input_tokens": ask.prompt_words})),
+            Route::Turn(..) => self.turn(&Rule::default(), &ask, state),
+            Route::CountTokens(Dialect::Gemini, _) => plain(json!({"totalTokens": ask.prompt_words})),
+            Route::CountTokens(Dialect::Responses, _) => {
+                plain(json!({"object": "response.input_tokens", "input_tokens": ask.prompt_words}))
+            }
+            Route::CountTokens(Dialect::Chat | Dialect::Completions | Dialect::Messages, _) => {
+                plain(json!({"input_tokens": ask.prompt_words}))
+            }
+            Route::Embed(..) => {
+                let made = if dialect == Dialect::Gemini { embed::gemini(body) } else { embed::openai(body) };
+                match made {
+                    Ok(made) => plain(made),
+                    Err(refused) => self.error(dialect, refused.status, &refused.spec),
+                }
+            }
             Route::Models => plain(models::list(dialect, &known)),
             Route::Model(id) => match models::get(dialect, id, &known) {
                 Some(model) => plain(model),
@@ -207,7 +200,7 @@ impl Asked<'_> {
         }
         let (headers, dialect) = (&self.head.headers, ask.dialect);
         let wanted = match route {
-            Route::Turn(_) | Route::CountTokens => Method::POST,
+            Route::Turn(..) | Route::CountTokens(..) | Route::Embed(..) => Method::POST,
             Route::Models | Route::Model(_) => Method::GET,
             Route::Unknown => return Ok(()),
         };
@@ -216,13 +209,14 @@ impl Asked<'_> {
         }
         check::entitled(dialect, headers)?;
         let model = match route {
-            Route::Turn(_) | Route::CountTokens => ask.model.as_str(),
+            Route::Turn(..) | Route::CountTokens(..) | Route::Embed(..) => ask.model.as_str(),
             Route::Models | Route::Model(_) | Route::Unknown => "",
         };
         state.accounts.check(dialect, self.account, model)?;
         match route {
-            Route::Turn(_) => check::turn(dialect, headers, body, false, known, &state.signatures),
-            Route::CountTokens => check::turn(dialect, headers, body, true, known, &state.signatures),
+            Route::Turn(..) => check::turn(dialect, headers, body, false, model, known, &state.signatures),
+            Route::CountTokens(..) => check::turn(dialect, headers, body, true, model, known, &state.signatures),
+            Route::Embed(..) => check::known_model(dialect, model, known),
             Route::Models | Route::Model(_) | Route::Unknown => Ok(()),
         }
     }
@@ -297,17 +291,24 @@ impl Asked<'_> {
         if ask.stream {
             let pieces = match ask.dialect {
                 Dialect::Chat => chat::stream(ask, &answer),
+                Dialect::Completions => completions::stream(ask, &answer),
+                Dialect::Responses => responses::stream(ask, &answer),
                 Dialect::Messages => messages::stream(&answer),
+                Dialect::Gemini => gemini::stream(ask, &answer),
             };
             let steps = plan::body(rule, pieces, &bytes);
             let mut reply = Reply { status: 200, headers: Vec::new(), steps, sized: false, usage };
-            self.usual_headers(&mut reply, ask.dialect, "text/event-stream; charset=utf-8");
+            let kind = if ask.array { "application/json" } else { "text/event-stream; charset=utf-8" };
+            self.usual_headers(&mut reply, ask.dialect, kind);
             reply.headers.push((header::CACHE_CONTROL, HeaderValue::from_static("no-cache")));
             return reply;
         }
         let body = match ask.dialect {
             Dialect::Chat => chat::whole(ask, &answer),
+            Dialect::Completions => completions::whole(&answer),
+            Dialect::Responses => responses::whole(ask, &answer),
             Dialect::Messages => messages::whole(&answer),
+            Dialect::Gemini => gemini::whole(&answer),
         };
         let whole = match rule.fault {
             Some(Fault::BadJson) => vec![Piece::new(Mark::Terminal, &b"{\"id\": broken"[..])],
@@ -340,7 +341,8 @@ impl Asked<'_> {
 
     fn error(&self, dialect: Dialect, status: u16, spec: &ErrorSpec) -> Reply {
         let body = match dialect {
-            Dialect::Chat => chat::error(status, spec),
+            Dialect::Chat | Dialect::Completions | Dialect::Responses => chat::error(status, spec),
+            Dialect::Gemini => gemini::error(status, spec),
             Dialect::Messages => messages::error(status, spec, &self.request_id()),
         };
         let mut reply = self.json(dialect, status, body.to_string().into_bytes());
@@ -357,7 +359,9 @@ impl Asked<'_> {
     fn usual_headers(&self, reply: &mut Reply, dialect: Dialect, kind: &'static str) {
         reply.headers.push((header::CONTENT_TYPE, HeaderValue::from_static(kind)));
         let name = match dialect {
-            Dialect::Chat => HeaderName::from_static("x-request-id"),
+            Dialect::Chat | Dialect::Completions | Dialect::Responses | Dialect::Gemini => {
+                HeaderName::from_static("x-request-id")
+            }
             Dialect::Messages => HeaderName::from_static("request-id"),
         };
         if let Ok(value) = HeaderValue::from_str(&self.request_id()) {
@@ -406,7 +410,17 @@ fn fault_bytes(rule: &Rule, ask: &Ask) -> FaultBytes {
     let spec = rule.error.clone().unwrap_or_default();
     let status = spec.status.unwrap_or(500);
     match ask.dialect {
-        Dialect::Chat => FaultBytes {
+        Dialect::Responses => FaultBytes {
+            bad_json: Bytes::from_static(b"event: response.output_text.delta\ndata: {\"type\": broken\n\n"),
+            bad_utf8: Bytes::from_static(b"event: response.output_text.delta\ndata: {\"type\": \"\xff\xfe\"}\n\n"),
+            error: responses::error_event(&spec).into(),
+        },
+        Dialect::Gemini => FaultBytes {
+            bad_json: Bytes::from_static(b"data: {\"candidates\": broken\n\n"),
+            bad_utf8: Bytes::from_static(b"data: {\"modelVersion\": \"\xff\xfe\"}\n\n"),
+            error: format!("data: {}\n\n", gemini::error(status, &spec)).into(),
+        },
+        Dialect::Chat | Dialect::Completions => FaultBytes {
             bad_json: Bytes::from_static(b"data: {\"id\": broken\n\n"),
             bad_utf8: Bytes::from_static(b"data: {\"id\": \"\xff\xfe\"}\n\n"),
             error: format!("data: {}\n\n", chat::error(status, &spec)).into(),

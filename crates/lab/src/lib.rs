@@ -1,4 +1,4 @@
-//! A scriptable upstream: both dialects over real sockets, with faults down to TCP.
+//! A scriptable upstream: four dialects over real sockets, with faults down to TCP.
 //!
 //! It stands in for a provider in `turnkeep demo`, in `turnkeep lab` and in tests. Without a script it answers word by
 //! word what it was told, calls tools when asked to, and refuses what the real APIs refuse. A [`Script`] replaces its
@@ -14,13 +14,18 @@ mod brain;
 mod chat;
 mod check;
 mod check_chat;
+mod check_gemini;
 mod check_messages;
+mod check_responses;
 mod choose;
+mod completions;
 mod connections;
+mod embed;
 mod encode;
 mod fault;
 mod frame;
 mod gates;
+mod gemini;
 mod handler;
 mod http2;
 mod lab;
@@ -28,12 +33,15 @@ mod ledger;
 mod messages;
 mod models;
 mod moment;
+mod paths;
 mod plan;
 mod play;
+mod responses;
 mod schema;
 mod script;
 mod signature;
 mod socket;
+mod spelling;
 mod tls;
 
 pub use accounts::{AccountCounts, AccountSpec, AccountState, MAX_ACCOUNTS};
