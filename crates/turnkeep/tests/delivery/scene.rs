@@ -136,17 +136,13 @@ pub async fn assert_paid(served: Served, case: &str) {
     assert_eq!((usage.input, usage.cache_read, usage.output), (80, 20, 40), "{case}");
 }
 
-/// Every transport with both client dialects, streamed and not; upstreams of both kinds, by turns.
+/// Every transport with every client dialect, streamed and not; upstreams of every kind, by turns.
 pub fn matrix() -> Vec<(Way, Pair)> {
     let mut out = Vec::new();
     for (number, way) in Way::ALL.into_iter().enumerate() {
-        for client in [Dialect::Chat, Dialect::Messages] {
+        for (at, client) in Dialect::ALL.into_iter().enumerate() {
             for stream in [true, false] {
-                let other = (number + usize::from(stream)) % 2 == 0;
-                let upstream = match (client, other) {
-                    (Dialect::Chat, false) | (Dialect::Messages, true) => Dialect::Chat,
-                    (Dialect::Chat, true) | (Dialect::Messages, false) => Dialect::Messages,
-                };
+                let upstream = Dialect::ALL[(at + number + usize::from(stream)) % Dialect::ALL.len()];
                 out.push((way, Pair { client, upstream, stream }));
             }
         }

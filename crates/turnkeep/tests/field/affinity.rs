@@ -15,14 +15,31 @@ fn request(pair: Pair, opening: &str, answers: usize) -> Value {
         Dialect::Chat => {
             body["messages"] = json!([{"role": "system", "content": system}, {"role": "user", "content": opening}])
         }
+        Dialect::Responses => {
+            body["instructions"] = json!(system);
+            body["input"] = json!([{"role": "user", "content": opening}]);
+        }
         Dialect::Messages => body["system"] = json!(system),
+        Dialect::Gemini => body["systemInstruction"] = json!({"parts": [{"text": system}]}),
     }
-    let messages = body["messages"].as_array_mut().unwrap();
     for turn in 0..answers {
-        messages.push(json!({"role": "assistant", "content": WORDS}));
-        messages.push(json!({"role": "user", "content": format!("go on, {turn}")}));
+        say(&mut body, pair, "assistant", WORDS);
+        say(&mut body, pair, "user", &format!("go on, {turn}"));
     }
     body
+}
+
+/// Adds a message.
+fn say(body: &mut Value, pair: Pair, role: &str, words: &str) {
+    let (list, message) = match pair.client {
+        Dialect::Chat | Dialect::Messages => ("messages", json!({"role": role, "content": words})),
+        Dialect::Responses => ("input", json!({"role": role, "content": words})),
+        Dialect::Gemini => {
+            let role = if role == "assistant" { "model" } else { role };
+            ("contents", json!({"role": role, "parts": [{"text": words}]}))
+        }
+    };
+    body[list].as_array_mut().unwrap().push(message);
 }
 
 async fn ask(world: &World, pair: Pair, body: &Value) {

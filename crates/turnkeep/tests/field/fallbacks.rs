@@ -13,11 +13,13 @@ const STANDING_IN: &str = "[[models]]\nname = \"m\"\nroutes = [{ upstream = \"up
                            [[models]]\nname = \"n\"\nroutes = [{ upstream = \"up1\" }]\nfallbacks = [\"o\"]\n\
                            [[models]]\nname = \"o\"\nroutes = [{ upstream = \"up2\" }]\n";
 
-/// The other kind of upstream, so that a failover crosses dialects.
+/// Another kind of upstream, so that a failover crosses dialects.
 fn other(dialect: Dialect) -> Dialect {
     match dialect {
         Dialect::Chat => Dialect::Messages,
-        Dialect::Messages => Dialect::Chat,
+        Dialect::Messages => Dialect::Gemini,
+        Dialect::Gemini => Dialect::Responses,
+        Dialect::Responses => Dialect::Chat,
     }
 }
 
@@ -164,7 +166,10 @@ async fn each_turn_begins_at_the_first_route_again() {
 async fn a_request_that_the_provider_refuses_for_its_content_is_asked_once() {
     each(async |pair| {
         let policy = match pair.upstream {
-            Dialect::Chat => ErrorSpec {
+            Dialect::Gemini => {
+                ErrorSpec { status: Some(451), message: Some("Refused by our policy.".into()), ..ErrorSpec::default() }
+            }
+            Dialect::Chat | Dialect::Responses => ErrorSpec {
                 status: Some(400),
                 code: Some("content_policy_violation".into()),
                 message: Some("Refused by our policy.".into()),

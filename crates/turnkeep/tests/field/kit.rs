@@ -14,7 +14,7 @@ pub const WORDS: &str = "one two three four";
 /// Retries come at once, and as many as a test asks for.
 pub const QUICK: &str = "backoff = \"1ms\"\nlongest_backoff = \"1ms\"\nretries_per_second = 1000.0\n";
 
-/// In both client dialects, on both kinds of upstream, streamed and not, at once.
+/// In every client dialect, on every kind of upstream, streamed and not, at once.
 pub async fn each(test: impl AsyncFn(Pair)) {
     join_all(pairs().into_iter().map(|pair| test(pair))).await;
 }

@@ -124,7 +124,7 @@ async fn an_account_is_free_when_the_upstream_is_done_and_not_when_the_client_ha
 /// Both client dialects at the upstream that each is at home at.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_turns_at_once_no_more_are_admitted_than_the_key_may_have() {
-    for pair in [Dialect::Chat, Dialect::Messages].map(|at| Pair { client: at, upstream: at, stream: true }) {
+    for pair in Dialect::ALL.map(|at| Pair { client: at, upstream: at, stream: true }) {
         let lab = lab([held("door")]).await;
         let world = World::of(&priced(pair, &lab, "max_in_flight = 3\nrequests_per_minute = 1000")).await;
         let clients = futures_util::future::join_all((0..40).map(|_| send(&world, pair, &[]))).await;

@@ -100,6 +100,14 @@ async fn silence_after_a_200_is_tried_elsewhere_and_both_calls_are_in_the_ledger
 /// The bodies of a stream that is only an error, which names nothing but a code.
 fn bare_codes(pair: Pair) -> Vec<&'static str> {
     match pair.upstream {
+        Dialect::Responses => vec![
+            "event: error\ndata: {\"type\":\"error\",\"code\":\"rate_limit_exceeded\"}\n\n",
+            "event: error\ndata: {\"type\":\"error\",\"code\":\"429\",\"message\":\"\"}\n\n",
+            "event: error\ndata: {\"type\":\"error\",\"error\":{\"code\":\"rate_limit_exceeded\"}}\n\n",
+        ],
+        Dialect::Gemini => {
+            vec!["data: {\"error\":{\"status\":\"RESOURCE_EXHAUSTED\"}}\n\n", "data: {\"error\":{\"code\":429}}\n\n"]
+        }
         Dialect::Chat => vec![
             "data: {\"error\":{\"code\":\"rate_limit_exceeded\"}}\n\n",
             "data: {\"error\":{\"code\":429}}\n\n",

@@ -143,7 +143,12 @@ async fn an_error_in_the_body_of_a_200_is_that_error() {
             Rule { status: Some(200), error: Some(spec), ..Rule::default() }
         };
         let (money, money_status) = match pair.upstream {
-            Dialect::Chat => (error("insufficient_quota", Some("insufficient_quota"), "No credit."), pair.of(429, 402)),
+            Dialect::Chat | Dialect::Responses => {
+                (error("insufficient_quota", Some("insufficient_quota"), "No credit."), pair.of(429, 402))
+            }
+            Dialect::Gemini => {
+                (error("RESOURCE_EXHAUSTED", None, "Your prepayment credits are depleted."), pair.of(429, 402))
+            }
             Dialect::Messages => (error("billing_error", None, "No credit."), pair.of(429, 402)),
         };
         let cases = [

@@ -1,6 +1,6 @@
 //! Whose fault a broken connection is: never the account's, and of one that died while idle not even an attempt's.
 
-use crate::support::dialects::{assert_broke_off, assert_refused, assert_said, streamed};
+use crate::support::dialects::{assert_broke_off, assert_refused, assert_said, kind, streamed};
 use crate::support::world::{Plan, account, assert_unblamed};
 use crate::support::*;
 use futures_util::future::join_all;
@@ -54,10 +54,7 @@ async fn four_refused_connections_in_a_row_leave_the_account_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn four_unknown_names_in_a_row_leave_the_account_alone() {
     join_all(pairs().into_iter().map(|pair| async move {
-        let (kind, path) = match pair.upstream {
-            Dialect::Chat => ("openai", "/v1"),
-            Dialect::Messages => ("anthropic", ""),
-        };
+        let (kind, path) = kind(pair.upstream);
         let mut plan = Plan::over([]).models("[[models]]\nname = \"m\"\nroutes = [{ upstream = \"nowhere\" }]\n");
         plan.more = format!(
             "[[upstreams]]\nname = \"nowhere\"\nkind = {kind:?}\nbase_url = \"http://does-not-exist.invalid{path}\"\n\

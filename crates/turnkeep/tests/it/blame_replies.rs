@@ -96,7 +96,8 @@ async fn a_400_of_the_request_asks_nobody_else_and_quotes_of_credit_in_it_charge
 async fn a_429_of_money_cools_the_quota_and_a_429_of_rate_the_account() {
     join_all(pairs().into_iter().map(|pair| async move {
         let money = match pair.upstream {
-            Dialect::Chat => {
+            Dialect::Gemini => says(429, None, None, "Your prepayment credits are depleted."),
+            Dialect::Chat | Dialect::Responses => {
                 says(429, Some("insufficient_quota"), Some("insufficient_quota"), "You exceeded your quota.")
             }
             Dialect::Messages => says(429, Some("rate_limit_error"), None, "This would exceed your spend limit."),
@@ -141,8 +142,8 @@ async fn a_number_for_a_code_inside_of_a_stream_is_understood() {
     join_all(crate::support::dialects::streamed().into_iter().map(|pair| async move {
         let error = json!({"error": {"code": 429, "message": "Slow down."}, "type": "error"});
         let frame = match pair.upstream {
-            Dialect::Chat => format!("data: {error}\n\n"),
-            Dialect::Messages => format!("event: error\ndata: {error}\n\n"),
+            Dialect::Chat | Dialect::Gemini => format!("data: {error}\n\n"),
+            Dialect::Responses | Dialect::Messages => format!("event: error\ndata: {error}\n\n"),
         };
         let rule = Rule { raw_frames: vec![frame], ..Rule::default() };
         assert_eq!(cooled_and_passed_over(pair, rule, "rate_limited").await, cools("account", "rate_limited"));

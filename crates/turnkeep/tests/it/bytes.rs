@@ -75,9 +75,28 @@ fn frames(pair: Pair) -> (Vec<String>, Option<usize>) {
         "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\",\"stop_sequence\":null},\"usage\":{\"output_tokens\":3}}\n\n",
         "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
     ];
+    let responses = [
+        "event: response.created\ndata: {\"type\":\"response.created\",\"sequence_number\":0,\"response\":{\"id\":\"resp_1\",\"object\":\"response\",\"created_at\":1.50,\"status\":\"in_progress\",\"model\":\"m\",\"output\":[],\"parallel_tool_calls\":true,\"tool_choice\":\"auto\",\"tools\":[],\"error\":null,\"incomplete_details\":null,\"instructions\":null,\"metadata\":{},\"temperature\":1,\"top_p\":1,\"usage\":null}}\n\n",
+        ": a comment\n\n",
+        "event: response.output_item.added\r\ndata: {\"type\":\"response.output_item.added\",\"sequence_number\":1,\"output_index\":0,\"item\":{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"status\":\"in_progress\",\"content\":[]}}\r\n\r\n",
+        "event: response.content_part.added\ndata: {\"type\":\"response.content_part.added\",\"sequence_number\":2,\"item_id\":\"msg_1\",\"output_index\":0,\"content_index\":0,\"part\":{\"type\":\"output_text\",\"text\":\"\",\"annotations\":[]}}\n\n",
+        "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"sequence_number\":3,\"item_id\":\"msg_1\",\"output_index\":0,\"content_index\":0,\"delta\":\"h\u{e9}l \\u00e9\",\"logprobs\":[], \"x\":1.50}\n\n",
+        "event: response.something.new\ndata: {\"type\":\"response.something.new\",\"sequence_number\":4}\n\n",
+        "event: response.output_text.done\ndata: {\"type\":\"response.output_text.done\",\"sequence_number\":5,\"item_id\":\"msg_1\",\"output_index\":0,\"content_index\":0,\"text\":\"h\u{e9}l \\u00e9\",\"logprobs\":[]}\n\n",
+        "event: response.content_part.done\ndata: {\"type\":\"response.content_part.done\",\"sequence_number\":6,\"item_id\":\"msg_1\",\"output_index\":0,\"content_index\":0,\"part\":{\"type\":\"output_text\",\"text\":\"h\u{e9}l \\u00e9\",\"annotations\":[]}}\n\n",
+        "event: response.output_item.done\ndata: {\"type\":\"response.output_item.done\",\"sequence_number\":7,\"output_index\":0,\"item\":{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"status\":\"completed\",\"content\":[{\"type\":\"output_text\",\"text\":\"h\u{e9}l \\u00e9\",\"annotations\":[]}]}}\n\n",
+        "event: response.completed\ndata: {\"type\":\"response.completed\",\"sequence_number\":8,\"response\":{\"id\":\"resp_1\",\"object\":\"response\",\"created_at\":1.50,\"status\":\"completed\",\"model\":\"m\",\"output\":[{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"status\":\"completed\",\"content\":[{\"type\":\"output_text\",\"text\":\"h\u{e9}l \\u00e9\",\"annotations\":[]}]}],\"parallel_tool_calls\":true,\"tool_choice\":\"auto\",\"tools\":[],\"error\":null,\"incomplete_details\":null,\"instructions\":null,\"metadata\":{},\"temperature\":1,\"top_p\":1,\"usage\":{\"input_tokens\":1,\"input_tokens_details\":{\"cached_tokens\":0},\"output_tokens\":3,\"output_tokens_details\":{\"reasoning_tokens\":0},\"total_tokens\":4}}}\n\n",
+    ];
+    let gemini = [
+        "data: {\"candidates\": [{\"content\": {\"role\": \"model\",\"parts\": [{\"text\": \"h\u{e9}l \\u00e9\"}]},\"index\": 0}],\"x\":1.50}\r\n\r\n",
+        ": a comment\n\n",
+        "data: {\"candidates\":[{\"content\":{\"role\":\"model\",\"parts\":[{\"text\":\" \u{1f600}\",\"thoughtSignature\":\"YWJj\"}]},\"finishReason\":\"STOP\",\"index\":0}],\"usageMetadata\":{\"promptTokenCount\":1,\"candidatesTokenCount\":3,\"totalTokenCount\":4},\"modelVersion\":\"m\",\"responseId\":\"r\"}\n\n",
+    ];
     let owned = |frames: &[&str]| frames.iter().map(|frame| (*frame).to_owned()).collect();
     match pair.client {
         Dialect::Chat => (owned(&chat), Some(5)),
+        Dialect::Responses => (owned(&responses), None),
+        Dialect::Gemini => (owned(&gemini), None),
         Dialect::Messages => (owned(&messages), None),
     }
 }

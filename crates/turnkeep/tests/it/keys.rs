@@ -30,7 +30,7 @@ async fn a_missing_or_wrong_key_is_a_401_before_the_body_is_read() {
     join_all(pairs().into_iter().map(|pair| async move {
         let (world, lab) = place(pair).await;
         for key in [("authorization", ""), ("authorization", "Bearer wrong"), ("x-api-key", "wrong")] {
-            let whole = request_bytes("POST", pair.path(), &[key], &[b' '; 1_000_000]);
+            let whole = request_bytes("POST", &pair.path(), &[key], &[b' '; 1_000_000]);
             let head = whole.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap() + 4;
             let mut client = world.client().await;
             client.write(&whole[..head]).await;
@@ -80,7 +80,7 @@ async fn a_key_for_other_models_is_a_403_that_names_the_model() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_operators_counters_take_the_viewer_scope_and_turns_the_chat_scope() {
     let (world, _lab) = place(CHAT).await;
-    let paths = [("GET", "/dashboard/api/connect-metrics"), ("GET", "/v1/models"), ("POST", CHAT.path())];
+    let paths = [("GET", "/dashboard/api/connect-metrics"), ("GET", "/v1/models"), ("POST", &CHAT.path())];
     for (key, statuses) in [
         ("", [401, 401, 401]),
         ("a-key-for-metrics", [403, 403, 403]),

@@ -84,8 +84,8 @@ pub struct Drawn {
 impl Drawn {
     pub fn new(seed: u64, number: u64) -> Drawn {
         let mut chance = Chance::of(seed, number);
-        let dialects = [Dialect::Chat, Dialect::Messages];
-        let (client, upstream) = (chance.one(&dialects), chance.one(&dialects));
+        let upstreams = [Dialect::Chat, Dialect::Messages];
+        let (client, upstream) = (chance.one(&Dialect::ALL), chance.one(&upstreams));
         let pair = Pair { client, upstream, stream: chance.percent(60) };
         let mut faults = Vec::new();
         if chance.percent(40) {
@@ -112,7 +112,9 @@ impl Drawn {
     pub fn model(&self) -> String {
         let upstream = match self.pair.upstream {
             Dialect::Chat => "c",
+            Dialect::Responses => "r",
             Dialect::Messages => "m",
+            Dialect::Gemini => "g",
         };
         format!("{upstream}{:06}", self.number)
     }

@@ -33,7 +33,7 @@ fn assert_tells(told: &str, words: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_accounts_standing_is_explained_by_its_faults_their_proofs_effects_and_ends() {
-    join_all([Dialect::Chat, Dialect::Messages].map(|upstream| async move {
+    join_all(Dialect::ALL.map(|upstream| async move {
         let (world, lab, turn) = place(upstream).await;
         let names: Vec<String> =
             lab.requests().iter().map(|r| r.account.clone().unwrap().replace("secret-", "")).collect();
@@ -64,7 +64,7 @@ async fn an_accounts_standing_is_explained_by_its_faults_their_proofs_effects_an
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_is_explained_by_its_attempts_in_order_and_the_faults_between() {
-    join_all([Dialect::Chat, Dialect::Messages].map(|upstream| async move {
+    join_all(Dialect::ALL.map(|upstream| async move {
         let (world, lab, turn) = place(upstream).await;
         let told = told(&world, &["explain", "turn", &turn], "rate_limited (origin").await;
         assert_tells(&told, &["model m", "caller tester", "credential_rejected", "effect: error budget 1 of 3"]);

@@ -81,7 +81,7 @@ async fn earn(world: &World, pair: Pair) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn episodes_budgets_and_every_kind_of_cooldown_survive_restarts() {
-    join_all([Dialect::Chat, Dialect::Messages].map(|upstream| async move {
+    join_all(Dialect::ALL.map(|upstream| async move {
         let pair = Pair { upstream, ..CHAT };
         let (lab, plan) = place(upstream).await;
         let mut world = World::of(&plan).await;

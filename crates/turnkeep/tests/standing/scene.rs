@@ -2,7 +2,7 @@
 //! and read what the operator is shown of an account.
 
 use crate::support::client::Client;
-use crate::support::dialects::{CHAT, saying};
+use crate::support::dialects::saying;
 use crate::support::world::{BOUND, account};
 use crate::support::*;
 use serde_json::Value;
@@ -10,20 +10,24 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Both client dialects over both kinds of upstream, where streaming makes no difference; each is streamed once.
-pub fn ways() -> [Pair; 4] {
+/// Every client dialect over two kinds of upstream, where streaming makes no difference; each is streamed once.
+pub fn ways() -> [Pair; 8] {
     let way = |client, upstream, stream| Pair { client, upstream, stream };
     [
         way(Dialect::Chat, Dialect::Chat, true),
         way(Dialect::Chat, Dialect::Messages, false),
         way(Dialect::Messages, Dialect::Chat, false),
+        way(Dialect::Responses, Dialect::Responses, true),
+        way(Dialect::Responses, Dialect::Gemini, false),
+        way(Dialect::Gemini, Dialect::Gemini, true),
+        way(Dialect::Gemini, Dialect::Responses, false),
         way(Dialect::Messages, Dialect::Messages, true),
     ]
 }
 
-/// Turns of both client dialects to the upstream that each is at home at.
-pub fn plain_ways() -> [Pair; 2] {
-    [CHAT, Pair { client: Dialect::Messages, upstream: Dialect::Messages, stream: true }]
+/// Turns of every client dialect to the upstream that each is at home at.
+pub fn plain_ways() -> [Pair; 4] {
+    Dialect::ALL.map(|dialect| Pair { client: dialect, upstream: dialect, stream: true })
 }
 
 /// A refusal of this status.

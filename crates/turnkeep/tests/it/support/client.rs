@@ -8,6 +8,7 @@ use std::path::Path;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
+use turnkeep_base::Dialect;
 
 /// How a client leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,10 +91,19 @@ pub fn request_bytes(method: &str, path: &str, headers: &[(&str, &str)], body: &
 /// A turn's request in the client's dialect.
 pub fn turn_bytes(pair: Pair, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     let mut all = headers.to_vec();
-    if pair.client == turnkeep_base::Dialect::Messages {
+    if pair.client == Dialect::Messages {
         all.push(("anthropic-version", "2023-06-01"));
     }
-    request_bytes("POST", pair.path(), &all, body)
+    // What says which model and that it streams stands in Gemini's path. A body that is none stays as it is.
+    if pair.client == Dialect::Gemini
+        && let Ok(Value::Object(mut fields)) = serde_json::from_slice(body)
+    {
+        let model = fields.remove("model");
+        let stream = fields.remove("stream").and_then(|stream| stream.as_bool()).unwrap_or(pair.stream);
+        let path = Pair { stream, ..pair }.path_of(model.as_ref().and_then(Value::as_str).unwrap_or("m"));
+        return request_bytes("POST", &path, &all, Value::Object(fields).to_string().as_bytes());
+    }
+    request_bytes("POST", &pair.path(), &all, body)
 }
 
 impl Client {

@@ -1,4 +1,4 @@
-//! The two dialects as a client and an upstream see them: requests, what a reply says, and how a failed one must end.
+//! The four dialects as a client and an upstream see them: requests, what a reply says, and how a failed one must end.
 
 use super::client::Reply;
 use serde_json::{Value, json};
@@ -12,12 +12,11 @@ pub struct Pair {
     pub stream: bool,
 }
 
-/// Both client dialects, on both kinds of upstream, streamed and not.
+/// Every client dialect, on every kind of upstream, streamed and not.
 pub fn pairs() -> Vec<Pair> {
-    let both = [Dialect::Chat, Dialect::Messages];
     let mut out = Vec::new();
-    for client in both {
-        for upstream in both {
+    for client in Dialect::ALL {
+        for upstream in Dialect::ALL {
             out.extend([true, false].map(|stream| Pair { client, upstream, stream }));
         }
     }
@@ -32,29 +31,54 @@ pub fn streamed() -> Vec<Pair> {
 /// A simple one, where the way does not matter.
 pub const CHAT: Pair = Pair { client: Dialect::Chat, upstream: Dialect::Chat, stream: true };
 
+/// The kind and the base URL's path of an upstream.
+pub fn kind(upstream: Dialect) -> (&'static str, &'static str) {
+    match upstream {
+        Dialect::Chat => ("openai", "/v1"),
+        Dialect::Responses => ("openai-responses", "/v1"),
+        Dialect::Messages => ("anthropic", ""),
+        Dialect::Gemini => ("gemini", ""),
+    }
+}
+
 impl Pair {
-    pub fn path(self) -> &'static str {
+    /// The path of a turn of the model `m`.
+    pub fn path(self) -> String {
+        self.path_of("m")
+    }
+
+    /// The path of a turn of this model, which all dialects but Gemini name in the body.
+    pub fn path_of(self, model: &str) -> String {
         match self.client {
-            Dialect::Chat => "/v1/chat/completions",
-            Dialect::Messages => "/v1/messages",
+            Dialect::Chat => "/v1/chat/completions".into(),
+            Dialect::Responses => "/v1/responses".into(),
+            Dialect::Messages => "/v1/messages".into(),
+            Dialect::Gemini if self.stream => format!("/v1beta/models/{model}:streamGenerateContent?alt=sse"),
+            Dialect::Gemini => format!("/v1beta/models/{model}:generateContent"),
         }
     }
 
-    /// One of two, by the client's dialect.
-    pub fn of<T>(self, chat: T, messages: T) -> T {
+    /// One of two: what Messages clients are told, and what the others are.
+    pub fn of<T>(self, others: T, messages: T) -> T {
         match self.client {
-            Dialect::Chat => chat,
+            Dialect::Chat | Dialect::Responses | Dialect::Gemini => others,
             Dialect::Messages => messages,
         }
     }
 }
 
-/// A turn's request that says `words`.
+/// A turn's request that says `words`. It names the model and `stream` in every dialect; where they belong into the
+/// path, [`super::client::turn_bytes`] puts them there.
 pub fn saying(pair: Pair, words: &str) -> Value {
-    let mut body = json!({"model": "m", "messages": [{"role": "user", "content": words}], "stream": pair.stream});
-    if pair.client == Dialect::Messages {
-        body["max_tokens"] = json!(100);
-    }
+    let messages = json!([{"role": "user", "content": words}]);
+    let mut body = match pair.client {
+        Dialect::Chat => json!({"messages": messages}),
+        Dialect::Responses => json!({"input": words, "store": false}),
+        Dialect::Messages => json!({"messages": messages, "max_tokens": 100}),
+        Dialect::Gemini => json!({"contents": [{"role": "user", "parts": [{"text": words}]}]}),
+    };
+    body["model"] = json!("m");
+    body["stream"] = json!(pair.stream);
     body
 }
 
@@ -74,45 +98,86 @@ fn parsed(data: &str) -> Value {
     serde_json::from_str(data).unwrap_or_else(|_| panic!("not JSON: {data}"))
 }
 
+/// The texts of a list's parts.
+fn texts(parts: &Value) -> String {
+    parts.as_array().into_iter().flatten().filter_map(|part| part["text"].as_str()).collect()
+}
+
 /// The text that an answer has brought, whole or not.
 pub fn said(pair: Pair, reply: &Reply) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     if !pair.stream {
         let body = reply.json();
-        return pair.of(text(&body["choices"][0]["message"]["content"]), text(&body["content"][0]["text"]));
+        return match pair.client {
+            Dialect::Chat => text(&body["choices"][0]["message"]["content"]),
+            Dialect::Responses => {
+                body["output"].as_array().into_iter().flatten().map(|item| texts(&item["content"])).collect()
+            }
+            Dialect::Messages => text(&body["content"][0]["text"]),
+            Dialect::Gemini => texts(&body["candidates"][0]["content"]["parts"]),
+        };
     }
     let events = events(reply.text());
     let events = events.iter().filter(|data| *data != "[DONE]").map(|data| parsed(data));
-    events.map(|event| pair.of(text(&event["choices"][0]["delta"]["content"]), text(&event["delta"]["text"]))).collect()
+    let piece = |event: Value| match pair.client {
+        Dialect::Chat => text(&event["choices"][0]["delta"]["content"]),
+        Dialect::Responses if event["type"] == "response.output_text.delta" => text(&event["delta"]),
+        Dialect::Responses => String::new(),
+        Dialect::Messages => text(&event["delta"]["text"]),
+        Dialect::Gemini => texts(&event["candidates"][0]["content"]["parts"]),
+    };
+    events.map(piece).collect()
+}
+
+/// What says that an answer is complete, in the last event of a stream or in a whole answer.
+fn assert_complete(pair: Pair, last: &Value) {
+    let (found, wanted) = match (pair.client, pair.stream) {
+        (Dialect::Chat, _) => (&last["choices"][0]["finish_reason"], "stop"),
+        (Dialect::Responses, true) => (&last["type"], "response.completed"),
+        (Dialect::Responses, false) => (&last["status"], "completed"),
+        (Dialect::Messages, true) => (&last["type"], "message_stop"),
+        (Dialect::Messages, false) => (&last["stop_reason"], "end_turn"),
+        (Dialect::Gemini, _) => (&last["candidates"][0]["finishReason"], "STOP"),
+    };
+    assert_eq!(found, wanted, "{pair:?} {last}");
 }
 
 /// Asserts that this is a whole, successful answer that says `words`.
 pub fn assert_said(pair: Pair, reply: &Reply, words: &str) {
     assert_eq!(reply.status, 200, "{pair:?} {}", reply.text());
     assert_eq!(said(pair, reply), words, "{pair:?} {}", reply.text());
-    if pair.stream {
-        let events = events(reply.text());
-        match pair.client {
-            Dialect::Chat => {
-                assert_eq!(events.last().unwrap(), "[DONE]", "{pair:?}");
-                assert!(reply.text().contains("\"finish_reason\":\"stop\""), "{pair:?} {}", reply.text());
-            }
-            Dialect::Messages => assert_eq!(parsed(events.last().unwrap())["type"], "message_stop", "{pair:?}"),
-        }
+    if !pair.stream {
+        assert_complete(pair, &reply.json());
     } else {
-        let body = reply.json();
-        assert_eq!(pair.of(&body["choices"][0]["finish_reason"], &body["stop_reason"]), pair.of("stop", "end_turn"));
+        let events = events(reply.text());
+        if pair.client == Dialect::Chat {
+            assert_eq!(events.last().unwrap(), "[DONE]", "{pair:?}");
+            assert!(reply.text().contains("\"finish_reason\":\"stop\""), "{pair:?} {}", reply.text());
+        } else {
+            assert_complete(pair, &parsed(events.last().unwrap()));
+        }
     }
-    assert!(!reply.text().contains("\"error\""), "{pair:?} {}", reply.text());
+    let none = reply.text().replace("\"error\":null", "");
+    assert!(!none.contains("\"error\""), "{pair:?} {none}");
 }
 
 /// The message of an error in the client's dialect.
 fn error_of(pair: Pair, body: &Value) -> String {
-    if pair.client == Dialect::Messages {
-        assert_eq!(body["type"], "error", "{body}");
+    let error = match (pair.client, body["type"].as_str()) {
+        // The end of a stream; its body is Chat's.
+        (Dialect::Responses, Some("error")) => body,
+        (Dialect::Responses, Some("response.failed")) => &body["response"]["error"],
+        (Dialect::Chat | Dialect::Responses | Dialect::Messages | Dialect::Gemini, _) => &body["error"],
+    };
+    match pair.client {
+        Dialect::Chat => assert!(error["type"].is_string(), "{body}"),
+        Dialect::Responses => assert!(error["code"].is_string(), "{body}"),
+        Dialect::Messages => {
+            assert_eq!(body["type"], "error", "{body}");
+            assert!(error["type"].is_string(), "{body}");
+        }
+        Dialect::Gemini => assert!(error["status"].is_string() && error["code"].is_u64(), "{body}"),
     }
-    let error = &body["error"];
-    assert!(error["type"].is_string(), "{body}");
     error["message"].as_str().unwrap().to_owned()
 }
 
@@ -135,7 +200,16 @@ pub fn assert_broke_off(pair: Pair, reply: &Reply, words: &str) -> String {
     assert!(said(pair, reply).starts_with(words), "{pair:?} {text}");
     let events = events(text);
     let message = error_of(pair, &parsed(events.last().unwrap()));
-    for success in ["[DONE]", "message_stop", "\"finish_reason\":\"", "\"stop_reason\":\""] {
+    let successes = [
+        "[DONE]",
+        "message_stop",
+        "\"finish_reason\":\"",
+        "\"stop_reason\":\"",
+        "response.completed",
+        "response.incomplete",
+        "\"finishReason\"",
+    ];
+    for success in successes {
         assert!(!text.contains(success), "{pair:?} has {success}: {text}");
     }
     if pair.client == Dialect::Messages {

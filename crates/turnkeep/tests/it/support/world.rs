@@ -1,7 +1,7 @@
 //! A gateway in this process over labs, and what an operator sees of it.
 
 use super::client::{Client, request_bytes};
-use super::dialects::Pair;
+use super::dialects::{Pair, kind};
 use clap::Parser;
 use serde_json::Value;
 use std::fmt::Write;
@@ -171,10 +171,7 @@ impl Plan {
         );
         let mut routes = Vec::new();
         for (number, up) in self.ups.iter().enumerate() {
-            let (kind, path) = match up.dialect {
-                Dialect::Chat => ("openai", "/v1"),
-                Dialect::Messages => ("anthropic", ""),
-            };
+            let (kind, path) = kind(up.dialect);
             let scheme = if up.ca.is_some() { "https" } else { "http" };
             let addr = up.addr;
             write!(text, "[[upstreams]]\nname = \"up{number}\"\nkind = \"{kind}\"\n").unwrap();
