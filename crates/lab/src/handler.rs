@@ -129,7 +129,7 @@ impl Asked<'_> {
         let nothing = Value::Null;
         let in_path = match route {
             Route::Turn(_, path) | Route::CountTokens(_, path) | Route::Embed(_, path) => path,
-            Route::Models | Route::Model(_) | Route::Unknown => ask::InPath::default(),
+            Route::Models | Route::Model(_) | Route::Transcript | Route::Unknown => ask::InPath::default(),
         };
         let body = value.as_ref().unwrap_or(&nothing);
         // Counting may wrap what is counted.
@@ -179,6 +179,7 @@ impl Asked<'_> {
                     self.error(dialect, 404, &spec)
                 }
             },
+            Route::Transcript => plain(state.ledger.transcript()),
             Route::Unknown => {
                 let spec = ErrorSpec { message: Some(format!("The lab has no {path}.")), ..ErrorSpec::default() };
                 self.error(dialect, 404, &spec)
@@ -202,7 +203,7 @@ impl Asked<'_> {
         let wanted = match route {
             Route::Turn(..) | Route::CountTokens(..) | Route::Embed(..) => Method::POST,
             Route::Models | Route::Model(_) => Method::GET,
-            Route::Unknown => return Ok(()),
+            Route::Transcript | Route::Unknown => return Ok(()),
         };
         if self.head.method != wanted {
             return Err(Refused::new(405, format!("Method not allowed: use {wanted}.")));
@@ -210,14 +211,14 @@ impl Asked<'_> {
         check::entitled(dialect, headers)?;
         let model = match route {
             Route::Turn(..) | Route::CountTokens(..) | Route::Embed(..) => ask.model.as_str(),
-            Route::Models | Route::Model(_) | Route::Unknown => "",
+            Route::Models | Route::Model(_) | Route::Transcript | Route::Unknown => "",
         };
         state.accounts.check(dialect, self.account, model)?;
         match route {
             Route::Turn(..) => check::turn(dialect, headers, body, false, model, known, &state.signatures),
             Route::CountTokens(..) => check::turn(dialect, headers, body, true, model, known, &state.signatures),
             Route::Embed(..) => check::known_model(dialect, model, known),
-            Route::Models | Route::Model(_) | Route::Unknown => Ok(()),
+            Route::Models | Route::Model(_) | Route::Transcript | Route::Unknown => Ok(()),
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Version};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 /// How many requests are kept.
@@ -74,6 +75,20 @@ pub(crate) struct Ledger {
 impl Ledger {
     pub(crate) fn recorded(&self) -> Vec<Recorded> {
         self.ring().kept.iter().cloned().collect()
+    }
+
+    /// The requests so far, oldest first, as a document for programs that run the lab as a process.
+    pub(crate) fn transcript(&self) -> Value {
+        let shown = |request: &Recorded| {
+            let body = serde_json::from_slice(&request.body);
+            let body = body.unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&request.body).into_owned()));
+            json!({
+                "method": request.method.as_str(), "target": request.target, "status": request.status,
+                "account": request.account, "client_left": request.client_closed_after, "body": body,
+            })
+        };
+        let is_turn = |request: &&Recorded| request.target != "/lab/requests";
+        Value::Array(self.ring().kept.iter().filter(is_turn).map(shown).collect())
     }
 
     pub(crate) async fn wait(&self, mut reached: impl FnMut(&Counts) -> bool) {

@@ -13,6 +13,8 @@ pub(crate) enum Route<'a> {
     Embed(Dialect, InPath<'a>),
     Models,
     Model(&'a str),
+    /// The lab's own: what it was asked so far.
+    Transcript,
     Unknown,
 }
 
@@ -27,6 +29,7 @@ pub(crate) fn route(uri: &Uri) -> Route<'_> {
         "/v1/responses/input_tokens" => Route::CountTokens(Dialect::Responses, none),
         "/v1/messages" => Route::Turn(Dialect::Messages, none),
         "/v1/messages/count_tokens" => Route::CountTokens(Dialect::Messages, none),
+        "/lab/requests" => Route::Transcript,
         "/v1/models" | "/models" | "/v1beta/models" => Route::Models,
         path => {
             let below = path.strip_prefix("/v1beta/models/").or_else(|| path.strip_prefix("/v1/models/"));
@@ -55,7 +58,7 @@ fn model<'a>(name: &'a str, query: &str) -> Route<'a> {
 pub(crate) fn dialect(route: &Route<'_>, path: &str, headers: &HeaderMap) -> Dialect {
     match route {
         Route::Turn(dialect, _) | Route::CountTokens(dialect, _) | Route::Embed(dialect, _) => *dialect,
-        Route::Models | Route::Model(_) | Route::Unknown => {
+        Route::Models | Route::Model(_) | Route::Transcript | Route::Unknown => {
             if headers.contains_key("anthropic-version") {
                 Dialect::Messages
             } else if path.starts_with("/v1beta") || headers.contains_key("x-goog-api-key") {

@@ -170,6 +170,19 @@ async fn completions_continue_a_prompt_and_embeddings_are_the_same_for_the_same_
 }
 
 #[tokio::test]
+async fn a_program_can_ask_what_the_lab_was_asked() {
+    let lab = lab([]).await;
+    let mut peer = h1(lab.addr()).await;
+    peer.get(post("/v1/responses", &hello_responses())).await;
+    let mut ask = post("/lab/requests", &json!({}));
+    *ask.method_mut() = http::Method::GET;
+    let seen = peer.get(ask).await.json();
+    assert_eq!(seen.as_array().unwrap().len(), 1, "{seen}");
+    assert_eq!((&seen[0]["target"], &seen[0]["body"]), (&json!("/v1/responses"), &hello_responses()));
+    assert_eq!(seen[0]["status"], 200);
+}
+
+#[tokio::test]
 async fn faults_and_errors_come_in_the_form_of_each_dialect() {
     let lab = lab_toml(
         "[[rule]]\nmodel = \"busy\"\nerror = { status = 429, retry_after = 3 }\n\
