@@ -185,7 +185,9 @@ scopes = ["chat"]
             for account in upstream.get("accounts", ["only"]):
                 text += f'[[upstreams.accounts]]\nname = "{account}"\nsecret = {{ env = "E2E_UPSTREAM_KEY" }}\n'
         for model in models:
-            routes = ", ".join(f'{{ upstream = "{up}", model = "{target}" }}' for up, target in model["routes"])
+            # A route without a name of its own passes the client's on.
+            target = lambda name: f', model = "{name}"' if name else ""  # noqa: E731
+            routes = ", ".join(f'{{ upstream = "{up}"{target(name)} }}' for up, name in model["routes"])
             text += f'\n[[models]]\nname = "{model["name"]}"\nroutes = [{routes}]\n'
         config = folder / f"{name}.toml"
         config.write_text(text)
