@@ -77,7 +77,9 @@ impl Call {
 
     fn hold(&mut self, text: &str, limit: usize) -> Result<(), ReplyFault> {
         if self.held.len().saturating_add(text.len()) > limit {
-            return Err(ReplyFault::malformed(format!("a tool call with more than {limit} bytes that have to be held")));
+            return Err(ReplyFault::malformed(format!(
+                "a tool call with more than {limit} bytes that have to be held"
+            )));
         }
         self.held.push_str(text);
         Ok(())

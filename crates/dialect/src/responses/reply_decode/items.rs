@@ -317,12 +317,7 @@ impl Items {
     }
 
     /// A part that is whole.
-    pub(super) fn part(
-        &mut self,
-        place: Place<'_>,
-        part: Part<'_>,
-        events: &mut Vec<Event>,
-    ) -> Result<(), ReplyFault> {
+    pub(super) fn part(&mut self, place: Place<'_>, part: Part<'_>, events: &mut Vec<Event>) -> Result<(), ReplyFault> {
         let Some(holds) = self.holds(&part)? else { return Ok(()) };
         self.whole_text(place, holds, part.text, events)
     }
@@ -429,7 +424,11 @@ impl Items {
         let mut raws = Vec::new();
         Reader::over(parts.unwrap_or("[]"))
             .array::<Invalid>(|r, _| {
-                if r.kind()? == Object { raws.push(r.raw()?) } else { r.skip().map(drop)? }
+                if r.kind()? == Object {
+                    raws.push(r.raw()?)
+                } else {
+                    r.skip().map(drop)?
+                }
                 Ok(())
             })
             .map_err(read::malformed)?;

@@ -185,7 +185,9 @@ impl<'a> Response<'a> {
             ("failed", _) => Err(failed("the upstream says that the answer failed, and not why")),
             ("cancelled", _) => Err(failed("the upstream says that the answer was cancelled")),
             ("", _) => Err(ReplyFault::malformed("an answer without `status`")),
-            (other, _) => Err(ReplyFault::malformed(format!("an answer that is not at its end: its status is `{other}`"))),
+            (other, _) => {
+                Err(ReplyFault::malformed(format!("an answer that is not at its end: its status is `{other}`")))
+            }
         }
     }
 }

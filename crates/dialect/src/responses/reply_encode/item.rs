@@ -19,7 +19,14 @@ pub(super) struct Item {
 
 impl Item {
     /// Announces an item.
-    pub(super) fn open(block: u32, index: u64, id: String, kind: ItemKind, writer: &mut Writer, out: &mut Vec<u8>) -> Self {
+    pub(super) fn open(
+        block: u32,
+        index: u64,
+        id: String,
+        kind: ItemKind,
+        writer: &mut Writer,
+        out: &mut Vec<u8>,
+    ) -> Self {
         let item = Item { block, index, id, kind, text: String::new(), proof: String::new() };
         writer.event(out, "response.output_item.added", |event| {
             event.number("output_index", index);
@@ -97,13 +104,7 @@ impl Item {
         }
     }
 
-    fn grow(
-        &mut self,
-        text: &str,
-        writer: &mut Writer,
-        out: &mut Vec<u8>,
-        fill: impl FnOnce(&Self, &mut Object<'_>),
-    ) {
+    fn grow(&mut self, text: &str, writer: &mut Writer, out: &mut Vec<u8>, fill: impl FnOnce(&Self, &mut Object<'_>)) {
         if text.is_empty() {
             return;
         }
