@@ -295,17 +295,19 @@ impl Items {
         events: &mut Vec<Event>,
     ) -> Result<(), ReplyFault> {
         let Some(item) = self.items.get_mut(at).filter(|item| !item.done) else { return Ok(()) };
-        let sent = match &mut item.content {
-            Content::Message(parts) => find_part(parts, part, holds).map(|part| part.sent),
-            Content::Reasoning(thought) => thought.sent(part, holds),
+        let length = text.len();
+        // Whether what came of it is as long; `None` where nothing came.
+        let fits = match &mut item.content {
+            Content::Message(parts) => find_part(parts, part, holds).map(|part| part.sent == length),
+            Content::Reasoning(thought) => thought.fits(part, holds, length),
             Content::Call(_) | Content::Other => None,
         };
-        match sent {
+        match fits {
             None => self.text_of(at, part, holds, text, events)?,
-            Some(sent) if self.own && sent != text.len() => {
+            Some(false) if self.own => {
                 return Err(ReplyFault::malformed("a text that is not what its pieces were"));
             }
-            Some(_) => {}
+            Some(true | false) => {}
         }
         // The block of a text ends here; that of reasoning goes on, as its proof is still to come.
         if let Some(Item { content: Content::Message(parts), .. }) = self.items.get_mut(at)
@@ -530,16 +532,17 @@ impl Thought {
         events.push(Event::Delta { block, delta: Delta::Thinking(text) });
     }
 
-    /// Bytes of a part that have been given on. Of an earlier part it is no longer known how many; it came before.
-    fn sent(&self, part: Option<u64>, holds: Holds) -> Option<usize> {
-        let known = self.holds?;
-        if known != holds {
-            // The other form; nothing of it is read.
-            return Some(0);
+    /// Whether what came of a part is as long as the whole; `None` where nothing came. How long an earlier part was is no
+    /// longer known.
+    fn fits(&self, part: Option<u64>, holds: Holds, length: usize) -> Option<bool> {
+        if self.holds? != holds {
+            // The other form, of which nothing is read.
+            return Some(length == 0);
         }
         match (part, self.part) {
             (Some(part), Some(last)) if part > last => None,
-            (Some(_) | None, Some(_) | None) => Some(self.sent),
+            (Some(part), Some(last)) if part < last => Some(true),
+            (Some(_) | None, Some(_) | None) => Some(self.sent == length),
         }
     }
 
