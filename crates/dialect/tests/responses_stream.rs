@@ -341,6 +341,60 @@ fn items_under_one_index_and_ids_that_change_with_every_event_are_told_apart() {
 }
 
 #[test]
+fn calls_whose_items_have_only_a_call_id_are_known_by_it() {
+    golden(
+        &[
+            CREATED,
+            r#"{"type":"response.output_item.added","item":{"type":"function_call","call_id":"fc_a","name":"f","arguments":""}}"#,
+            r#"{"type":"response.output_item.added","item":{"type":"function_call","call_id":"fc_b","name":"g","arguments":""}}"#,
+            r#"{"type":"response.function_call_arguments.delta","item_id":"fc_b","delta":"{\"b\":"}"#,
+            r#"{"type":"response.function_call_arguments.delta","item_id":"fc_a","delta":"{\"a\":1}"}"#,
+            r#"{"type":"response.function_call_arguments.delta","item_id":"fc_b","delta":"2}"}"#,
+            r#"{"type":"response.output_item.done","item":{"type":"function_call","call_id":"fc_a","name":"f","arguments":"{\"a\":1}"}}"#,
+            r#"{"type":"response.output_item.done","item":{"type":"function_call","call_id":"fc_b","name":"g","arguments":"{\"b\":2}"}}"#,
+            COMPLETED,
+        ],
+        &[
+            "start resp_1 up",
+            "+0 call fc_a f",
+            "+1 call fc_b g",
+            "1 {\"b\":",
+            "0 {\"a\":1}",
+            "1 2}",
+            "-0",
+            "-1",
+            "usage 6/4+3",
+            "finish ToolCalls",
+            "end",
+        ],
+    );
+}
+
+#[test]
+fn pieces_that_come_before_their_item_do_not_go_to_another_one() {
+    golden(
+        &[
+            CREATED,
+            r#"{"type":"response.function_call_arguments.delta","item_id":"fc_2","delta":"{\"b\":2}"}"#,
+            r#"{"type":"response.output_item.added","item":{"id":"fc_1","type":"function_call","call_id":"c1","name":"f"}}"#,
+            r#"{"type":"response.output_item.added","item":{"id":"fc_2","type":"function_call","call_id":"c2","name":"g"}}"#,
+            COMPLETED,
+        ],
+        &[
+            "start resp_1 up",
+            "+0 call c1 f",
+            "+1 call c2 g",
+            "1 {\"b\":2}",
+            "-1",
+            "-0",
+            "usage 6/4+3",
+            "finish ToolCalls",
+            "end",
+        ],
+    );
+}
+
+#[test]
 fn calls_without_ids_arguments_or_their_text_form_are_calls_all_the_same() {
     golden(
         &[

@@ -7,14 +7,16 @@
 mod call;
 mod items;
 pub(super) mod read;
+mod texts;
 
 use crate::chat::classify;
 use crate::event::{Event, Finish};
 use crate::json::{Invalid, Reader};
 use crate::reply::{Progress, ReplyFault, ReplyOptions};
-use items::{Holds, Items, Kind, Place};
+use items::{Items, Kind, Place};
 use read::{Fields, Item, Part, Response, malformed};
 use std::borrow::Cow;
+use texts::Holds;
 use turnkeep_wire::sse::Frame;
 
 pub(in crate::responses) use call::within;
@@ -124,7 +126,7 @@ impl StreamDecoder {
         };
         let item = Item::over(raw)?;
         let id = item.id.as_deref().or(fields.item_id.as_deref());
-        let place = Place { output: fields.output_index, item: id, part: None };
+        let place = Place { output: fields.output_index, item: id, call: item.call_id.as_deref(), part: None };
         if fields.kind.ends_with(".added") {
             self.items.added(place, &item, events)
         } else {
@@ -193,7 +195,7 @@ impl StreamDecoder {
 }
 
 fn place<'a>(output: Option<u64>, item: Option<&'a str>, part: Option<u64>) -> Place<'a> {
-    Place { output, item, part }
+    Place { output, item, call: None, part }
 }
 
 /// Decodes a whole answer as [`StreamDecoder::strict`] does a streamed one; tells when it was made by its own word.

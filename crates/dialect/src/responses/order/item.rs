@@ -138,7 +138,7 @@ impl Item {
         self.index(key, data)?;
         check(self.part.is_none(), || "a part in a part".into())?;
         let kind = data["part"]["type"].as_str().ok_or("a part without a type")?.to_owned();
-        check(of_part(&data["part"])? == "", || "a part that starts with text".into())?;
+        check(of_part(&data["part"])?.is_empty(), || "a part that starts with text".into())?;
         self.part = Some(Part { kind, pieces: String::new(), said: false });
         Ok(())
     }

@@ -6,14 +6,13 @@
 
 use super::call::{Call, within};
 use super::read::{self, Part};
+use super::texts::{self, Holds, Text, Thought};
 use super::{closed, passed_over};
-use crate::event::{Block, Delta, Event};
+use crate::event::Event;
 use crate::json::Kind::Object;
 use crate::json::{Invalid, Reader};
 use crate::reply::ReplyFault;
-use crate::responses::REDACTED;
 use std::borrow::Cow;
-use turnkeep_base::Dialect;
 
 /// Items of one answer that are taken; each costs memory.
 const MAX_ITEMS: usize = 4096;
@@ -41,43 +40,13 @@ impl Kind {
     }
 }
 
-/// What a text is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Holds {
-    Text,
-    Refusal,
-    /// A summary of reasoning.
-    Summary,
-    /// Reasoning itself.
-    Reasoning,
-}
-
-impl Holds {
-    /// What it is a part of.
-    fn kind(self) -> Kind {
-        match self {
-            Holds::Text | Holds::Refusal => Kind::Message,
-            Holds::Summary | Holds::Reasoning => Kind::Reasoning,
-        }
-    }
-
-    /// By the type of a part.
-    pub(super) fn of(part: &str) -> Option<Self> {
-        match part {
-            "output_text" | "text" => Some(Holds::Text),
-            "refusal" => Some(Holds::Refusal),
-            "summary_text" => Some(Holds::Summary),
-            "reasoning_text" => Some(Holds::Reasoning),
-            _ => None,
-        }
-    }
-}
-
 /// Where an event says that it belongs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
     pub(super) output: Option<u64>,
     pub(super) item: Option<&'a str>,
+    /// `call_id`: some servers give a call no other id, and mean it by `item_id`.
+    pub(super) call: Option<&'a str>,
     /// The index of the part.
     pub(super) part: Option<u64>,
 }
@@ -101,6 +70,7 @@ pub(super) struct Items {
 struct Item {
     output: Option<u64>,
     id: Option<String>,
+    call: Option<String>,
     kind: Kind,
     added: bool,
     done: bool,
@@ -115,26 +85,10 @@ enum Content {
     Other,
 }
 
-/// A text part of a message.
-#[derive(Debug)]
-struct Text {
-    holds: Holds,
-    part: Option<u64>,
-    block: u32,
-    sent: usize,
-    open: bool,
-}
-
-/// Reasoning is one block, as its proof is for the whole item.
-#[derive(Debug, Default)]
-struct Thought {
-    block: Option<u32>,
-    /// Which of its two forms is read; the other says the same in other words.
-    holds: Option<Holds>,
-    part: Option<u64>,
-    /// Bytes of the part at hand, and of all.
-    sent: usize,
-    all: usize,
+impl Item {
+    fn is(&self, id: &str) -> bool {
+        self.id.as_deref() == Some(id) || self.call.as_deref() == Some(id)
+    }
 }
 
 impl Items {
@@ -154,10 +108,13 @@ impl Items {
 
     /// The item's place in the list, which it gets if it has none yet.
     fn item(&mut self, place: Place<'_>, kind: Kind) -> Result<usize, ReplyFault> {
-        match self.find(place, kind) {
-            Some(at) => Ok(at),
-            None => self.create(place, kind),
+        let Some(at) = self.find(place, kind) else { return self.create(place, kind) };
+        if let (Some(item), Some(id)) = (self.items.get_mut(at), place.item)
+            && item.id.is_none()
+        {
+            item.id = Some(id.to_owned());
         }
+        Ok(at)
     }
 
     fn create(&mut self, place: Place<'_>, kind: Kind) -> Result<usize, ReplyFault> {
@@ -171,17 +128,16 @@ impl Items {
             Kind::Custom => Content::Call(Call::new(true)),
             Kind::Other => Content::Other,
         };
-        let id = place.item.map(str::to_owned);
-        self.items.push(Item { output: place.output, id, kind, added: false, done: false, content });
+        let (id, call) = (place.item.map(str::to_owned), place.call.map(str::to_owned));
+        self.items.push(Item { output: place.output, id, call, kind, added: false, done: false, content });
         Ok(self.items.len() - 1)
     }
 
     /// By id, else by index (some servers give every event another id), else the last one that is growing.
     fn find(&self, place: Place<'_>, kind: Kind) -> Option<usize> {
         let by = |fits: &dyn Fn(&Item) -> bool| self.items.iter().rposition(|item| item.kind == kind && fits(item));
-        if let Some(id) = place.item
-            && let Some(at) = by(&|item| item.id.as_deref() == Some(id))
-        {
+        let by_name = place.item.and_then(|id| by(&|item| item.is(id)));
+        if let Some(at) = by_name.or_else(|| by(&|item| place.call.is_some() && item.call.as_deref() == place.call)) {
             return Some(at);
         }
         match (place.output, place.item) {
@@ -202,8 +158,11 @@ impl Items {
     ) -> Result<(), ReplyFault> {
         let kind = Kind::of(&item.kind);
         self.readable(kind, item)?;
-        let known = |item: &Item| place.item.is_some() && item.id.as_deref() == place.item;
-        let early = |item: &Item| !item.added && !item.done && item.output == place.output;
+        let known = |item: &Item| [place.item, place.call].into_iter().flatten().any(|id| item.is(id));
+        let early = |item: &Item| {
+            let nameless = item.id.is_none() || place.item.is_none() || place.output.is_some();
+            !item.added && !item.done && item.output == place.output && nameless
+        };
         let found = self.items.iter().rposition(|item| item.kind == kind && (known(item) || early(item)));
         let at = match found {
             Some(at) => at,
@@ -222,6 +181,9 @@ impl Items {
         let Some(known) = self.items.get_mut(at) else { return };
         known.added = true;
         known.output = known.output.or(place.output);
+        if known.call.is_none() {
+            known.call = place.call.map(str::to_owned);
+        }
         if known.id.is_none() {
             known.id = place.item.map(str::to_owned);
         }
@@ -263,7 +225,7 @@ impl Items {
         match &mut item.content {
             Content::Message(parts) => {
                 self.refused |= holds == Holds::Refusal;
-                text_delta(parts, part, holds, text.into_owned(), next, events);
+                texts::delta(parts, part, holds, text.into_owned(), next, events);
             }
             Content::Reasoning(thought) if own && thought.holds.is_some_and(|known| known != holds) => {
                 return Err(passed_over());
@@ -298,7 +260,7 @@ impl Items {
         let length = text.len();
         // Whether what came of it is as long; `None` where nothing came.
         let fits = match &mut item.content {
-            Content::Message(parts) => find_part(parts, part, holds).map(|part| part.sent == length),
+            Content::Message(parts) => texts::find(parts, part, holds).map(|part| part.sent == length),
             Content::Reasoning(thought) => thought.fits(part, holds, length),
             Content::Call(_) | Content::Other => None,
         };
@@ -311,7 +273,7 @@ impl Items {
         }
         // The block of a text ends here; that of reasoning goes on, as its proof is still to come.
         if let Some(Item { content: Content::Message(parts), .. }) = self.items.get_mut(at)
-            && let Some(part) = find_part(parts, part, holds)
+            && let Some(part) = texts::find(parts, part, holds)
         {
             part.close(events);
         }
@@ -390,10 +352,11 @@ impl Items {
         self.readable(kind, item)?;
         let id = item.id.as_deref();
         let by = |fits: &dyn Fn(&Item) -> bool| self.items.iter().position(|known| known.kind == kind && fits(known));
-        let found = by(&|known| id.is_some() && known.id.as_deref() == id)
+        let call = item.call_id.as_deref();
+        let found = by(&|known| [id, call].into_iter().flatten().any(|id| known.is(id)))
             .or_else(|| by(&|known| known.output == Some(index as u64)))
             .or_else(|| self.items.get(index).filter(|known| known.kind == kind).map(|_| index));
-        let place = Place { output: Some(index as u64), item: id, part: None };
+        let place = Place { output: Some(index as u64), item: id, call, part: None };
         let at = match found {
             Some(at) => at,
             None => self.create(place, kind)?,
@@ -461,105 +424,5 @@ impl Items {
     /// The answer is at its end: so is every item.
     pub(super) fn close_all(&mut self, events: &mut Vec<Event>) -> Result<(), ReplyFault> {
         (0..self.items.len()).try_for_each(|at| self.close(at, None, events))
-    }
-}
-
-fn open(kind: Block, next: &mut u32, events: &mut Vec<Event>) -> u32 {
-    let block = *next;
-    *next += 1;
-    events.push(Event::BlockStart { block, kind });
-    block
-}
-
-/// By the part's index where both sides know it, else the last one that holds the like.
-fn find_part(parts: &mut [Text], part: Option<u64>, holds: Holds) -> Option<&mut Text> {
-    parts.iter_mut().rev().find(|known| {
-        let same = match (known.part, part) {
-            (Some(known), Some(part)) => known == part,
-            (Some(_), None) | (None, Some(_)) | (None, None) => true,
-        };
-        known.holds == holds && same
-    })
-}
-
-fn text_delta(
-    parts: &mut Vec<Text>,
-    part: Option<u64>,
-    holds: Holds,
-    text: String,
-    next: &mut u32,
-    events: &mut Vec<Event>,
-) {
-    let length = text.len();
-    let block = match find_part(parts, part, holds).filter(|known| known.open) {
-        Some(known) => {
-            known.sent += length;
-            known.block
-        }
-        None => {
-            // A part begins where the one before has ended.
-            parts.iter_mut().for_each(|known| known.close(events));
-            let kind = if holds == Holds::Refusal { Block::Refusal } else { Block::Text };
-            let block = open(kind, next, events);
-            parts.push(Text { holds, part, block, sent: length, open: true });
-            block
-        }
-    };
-    events.push(Event::Delta { block, delta: Delta::Text(text) });
-}
-
-impl Text {
-    fn close(&mut self, events: &mut Vec<Event>) {
-        if std::mem::replace(&mut self.open, false) {
-            events.push(Event::BlockStop { block: self.block });
-        }
-    }
-}
-
-impl Thought {
-    fn delta(&mut self, part: Option<u64>, holds: Holds, text: String, next: &mut u32, events: &mut Vec<Event>) {
-        if *self.holds.get_or_insert(holds) != holds {
-            return;
-        }
-        let block = *self.block.get_or_insert_with(|| open(Block::Thinking, next, events));
-        if self.all > 0 && part.is_some() && self.part != part {
-            self.sent = 0;
-            events.push(Event::Delta { block, delta: Delta::Thinking("\n\n".into()) });
-        }
-        self.part = part;
-        self.sent += text.len();
-        self.all += text.len();
-        events.push(Event::Delta { block, delta: Delta::Thinking(text) });
-    }
-
-    /// Whether what came of a part is as long as the whole; `None` where nothing came. How long an earlier part was is no
-    /// longer known.
-    fn fits(&self, part: Option<u64>, holds: Holds, length: usize) -> Option<bool> {
-        if self.holds? != holds {
-            // The other form, of which nothing is read.
-            return Some(length == 0);
-        }
-        match (part, self.part) {
-            (Some(part), Some(last)) if part > last => None,
-            (Some(part), Some(last)) if part < last => Some(true),
-            (Some(_) | None, Some(_) | None) => Some(self.sent == length),
-        }
-    }
-
-    fn close(&mut self, proof: Option<&str>, next: &mut u32, events: &mut Vec<Event>) {
-        if let (None, Some(data)) = (self.block, proof.and_then(|proof| proof.strip_prefix(REDACTED))) {
-            let block = open(Block::RedactedThinking(data.into()), next, events);
-            events.push(Event::BlockStop { block });
-            return;
-        }
-        if self.block.is_none() && proof.is_none() {
-            return;
-        }
-        let block = *self.block.get_or_insert_with(|| open(Block::Thinking, next, events));
-        if let Some(proof) = proof {
-            let sealed = crate::envelope::seal(Dialect::Responses, proof).into_owned();
-            events.push(Event::Delta { block, delta: Delta::Signature(sealed) });
-        }
-        events.push(Event::BlockStop { block });
     }
 }
