@@ -5,10 +5,13 @@
 #![allow(clippy::result_large_err)]
 
 use bytes::Bytes;
+use proptest::prelude::*;
 use turnkeep_base::{Dialect, FaultKind};
 use turnkeep_dialect::event::{Block, Delta, Event};
 use turnkeep_dialect::reply::{Progress, ReplyFault, ReplyOptions};
+use turnkeep_dialect::responses::order::Order;
 use turnkeep_dialect::responses::reply_decode::{self, StreamDecoder};
+use turnkeep_dialect::responses::reply_encode::StreamEncoder;
 use turnkeep_wire::sse;
 
 fn options() -> ReplyOptions {
@@ -503,6 +506,11 @@ fn the_end_says_what_cut_the_answer() {
     // The object is believed where the event's name says that all is well.
     let events = lenient(&[CREATED, r#"{"type":"response.completed","response":{"status":"incomplete"}}"#]).unwrap();
     assert_eq!(short(&events)[1], "finish Length");
+    // But not where it only forgot to change.
+    let events = lenient(&[CREATED, r#"{"type":"response.completed","response":{"status":"in_progress"}}"#]).unwrap();
+    assert_eq!(short(&events)[1], "finish Stop");
+    let events = lenient(&[CREATED, r#"{"type":"response.done","response":{"status":"completed"}}"#]).unwrap();
+    assert_eq!(short(&events)[1], "finish Stop");
 }
 
 #[test]
@@ -561,7 +569,7 @@ fn an_end_that_did_not_come_is_not_made_up() {
 
 #[test]
 fn what_is_no_protocol_is_malformed() {
-    for data in ["{", "[]", "\"x\"", r#"{"type":"response.completed","response":{"status":"queued"}}"#] {
+    for data in ["{", "[]", "\"x\"", r#"{"type":"response.done","response":{"status":"queued"}}"#] {
         let bytes = format!("event: response.completed\ndata: {data}\n\n");
         let fault = decode(&mut StreamDecoder::new(&options()), &[bytes.as_bytes()]).unwrap_err();
         assert_eq!(fault.kind, FaultKind::MalformedResponse, "{data}");
@@ -637,5 +645,44 @@ fn a_whole_answer_that_is_none_is_a_fault_with_a_clear_word() {
         let fault = reply_decode::plain(body.as_bytes(), &options()).unwrap_err();
         assert_eq!(fault.kind, kind, "{body}");
         assert!(fault.evidence.detail.contains(word), "{body}: {fault:?}");
+    }
+}
+
+proptest! {
+    /// Whatever a server leaves out, repeats or mixes up: what is read of it is a lawful answer or a fault.
+    #[test]
+    fn events_in_any_order_are_read_as_a_lawful_answer_or_not_at_all(
+        picks in prop::collection::vec((0..FULL.len() - 1, any::<bool>(), any::<bool>()), 0..40),
+    ) {
+        let mut datas: Vec<String> = Vec::new();
+        for (at, index, id) in picks {
+            let mut data = FULL[at].to_owned();
+            if index {
+                data = drop_field(&data, "\"output_index\":");
+            }
+            if id {
+                data = data.replace("\"item_id\"", "\"no_item_id\"").replace("\"id\":", "\"no_id\":");
+            }
+            datas.push(data);
+        }
+        datas.push(COMPLETED.to_owned());
+        let datas: Vec<&str> = datas.iter().map(String::as_str).collect();
+        match lenient(&datas) {
+            Ok(events) => {
+                lawful(&events);
+                let mut encoder = StreamEncoder::new(&ReplyOptions { client: Dialect::Responses, ..options() });
+                let mut out = Vec::new();
+                for event in &events {
+                    encoder.event(event, &mut out);
+                }
+                let (mut reader, mut order) = (sse::Reader::new(1 << 20), Order::default());
+                reader.push(Bytes::from(out));
+                while let Some(frame) = reader.next_frame().unwrap() {
+                    order.frame(&frame).unwrap();
+                }
+                order.finish().unwrap();
+            }
+            Err(fault) => prop_assert_eq!(fault.kind, FaultKind::MalformedResponse),
+        }
     }
 }

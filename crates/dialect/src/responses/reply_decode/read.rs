@@ -169,10 +169,11 @@ impl<'a> Response<'a> {
 
     /// How the answer ended, `None` for by itself. `said` is the status that the terminal event's name says.
     pub(in crate::responses) fn ending(&self, said: &str) -> Result<Option<Finish>, ReplyFault> {
-        // A server that says `completed` by the event's name and another thing by the object means the object.
-        let status = match self.status.as_deref() {
-            Some(status) if said.is_empty() || said == "completed" => status,
-            Some(_) | None => said,
+        // A server that says `completed` by the event's name and by the object that the answer was cut or failed means the
+        // object; that it is still being made, the object only forgot to change.
+        let status = match (self.status.as_deref(), said) {
+            (Some(status), "") | (Some(status @ ("incomplete" | "failed" | "cancelled")), "completed") => status,
+            (Some(_) | None, said) => said,
         };
         if let (Some(error), false) = (self.error, status == "incomplete") {
             return Err(classify::in_band(error));
