@@ -590,6 +590,12 @@ fn what_has_to_be_held_is_bounded() {
     let many: Vec<String> = (0..5000).map(item).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     assert!(lenient(&many).unwrap_err().evidence.detail.contains("output items"));
+    let part = |id: usize| {
+        format!(r#"{{"type":"response.output_text.delta","item_id":"m","content_index":{id},"delta":"a"}}"#)
+    };
+    let many: Vec<String> = (0..5000).map(part).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert!(lenient(&many).unwrap_err().evidence.detail.contains("parts of output items"));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::json::{Invalid, Reader};
 use crate::reply::ReplyFault;
 use std::borrow::Cow;
 
-/// Items of one answer that are taken; each costs memory.
+/// Items of one answer, and parts of them, that are taken; each costs memory.
 const MAX_ITEMS: usize = 4096;
 
 /// What an item is.
@@ -217,6 +217,9 @@ impl Items {
         text: Cow<'_, str>,
         events: &mut Vec<Event>,
     ) -> Result<(), ReplyFault> {
+        if usize::try_from(self.next).is_ok_and(|blocks| blocks > MAX_ITEMS) {
+            return Err(ReplyFault::malformed(format!("more than {MAX_ITEMS} parts of output items")));
+        }
         let (own, next) = (self.own, &mut self.next);
         let Some(item) = self.items.get_mut(at).filter(|_| !text.is_empty()) else { return Ok(()) };
         if item.done {
