@@ -18,7 +18,7 @@ pub mod tap;
 
 mod conversation;
 mod input;
-mod nothing;
+pub(crate) mod nothing;
 mod stop;
 mod usage;
 pub(crate) use usage::write as write_usage;

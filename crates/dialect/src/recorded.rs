@@ -95,9 +95,7 @@ fn events(recorded: &Recorded, options: &ReplyOptions) -> Result<(Vec<Event>, Op
         (Dialect::Messages, false) => {
             messages::reply_decode::plain_strict(&recorded.bytes, options).map(|events| (events, None))
         }
-        (Dialect::Responses, false) => {
-            responses::reply_decode::plain_strict(&recorded.bytes, options).map(|events| (events, None))
-        }
+        (Dialect::Responses, false) => responses::reply_decode::plain_strict(&recorded.bytes, options),
         (Dialect::Gemini, false) => {
             gemini::reply_decode::plain_strict(&recorded.bytes, options).map(|events| (events, None))
         }
@@ -105,7 +103,7 @@ fn events(recorded: &Recorded, options: &ReplyOptions) -> Result<(Vec<Event>, Op
             let mut decoder = responses::reply_decode::StreamDecoder::strict(options);
             let mut events = Vec::new();
             match frames(recorded, |frame| decoder.frame(frame, &mut events))? {
-                Progress::Done => Ok((events, None)),
+                Progress::Done => Ok((events, decoder.created())),
                 Progress::Open | Progress::Finishing => Err(ReplyFault::truncated()),
             }
         }

@@ -16,6 +16,6 @@ pub fn continued_at(status: u16, body: &[u8], made_ms: u64) -> Classified {
 }
 
 /// Classifies an error inside a stream, or in a reply that says 200: the raw `error` value.
-pub(super) fn in_band(error: &str) -> ReplyFault {
+pub(crate) fn in_band(error: &str) -> ReplyFault {
     classify::in_stream(ROWS, error.as_bytes()).into()
 }

@@ -9,6 +9,7 @@ use super::{SIGNATURE, chunk, classify, tap};
 use crate::event::{Block, Delta, Event, Finish};
 use crate::reply::{Progress, ReplyFault, ReplyOptions};
 use calls::Calls;
+pub(crate) use calls::{Shape, made_id};
 use std::borrow::Cow;
 use turnkeep_base::Usage;
 use turnkeep_wire::sse::Frame;

@@ -134,7 +134,7 @@ impl Calls {
 }
 
 /// An id for the call of an upstream that gives none: the same for the same answer, at most 40 characters.
-fn made_id(answer_id: &str, number: usize) -> String {
+pub(crate) fn made_id(answer_id: &str, number: usize) -> String {
     let own = answer_id.strip_prefix("chatcmpl-").unwrap_or(answer_id);
     let own: Vec<char> = own.chars().filter(char::is_ascii_alphanumeric).collect();
     let own: String = own.iter().skip(own.len().saturating_sub(24)).collect();
@@ -143,7 +143,7 @@ fn made_id(answer_id: &str, number: usize) -> String {
 
 /// How far a JSON object has come, by its brackets and quotes alone.
 #[derive(Debug, Default)]
-struct Shape {
+pub(crate) struct Shape {
     depth: u32,
     in_string: bool,
     escaped: bool,
@@ -151,12 +151,12 @@ struct Shape {
 }
 
 impl Shape {
-    fn whole(&self) -> bool {
+    pub(crate) fn whole(&self) -> bool {
         self.begun && self.depth == 0
     }
 
     /// Reads on; tells how many bytes belong to the object.
-    fn take(&mut self, text: &str) -> usize {
+    pub(crate) fn take(&mut self, text: &str) -> usize {
         for (at, byte) in text.bytes().enumerate() {
             if self.whole() {
                 return at;
