@@ -26,11 +26,7 @@ fn golden(candidates: &[&str], expected: &[&str]) {
 #[test]
 fn a_plain_stream_of_text() {
     golden(
-        &[
-            &parts(r#"{"text":"a"}"#),
-            &parts(r#"{"text":"\u00e9"},{"text":"c"}"#),
-            &last(r#"{"text":""}"#, "STOP"),
-        ],
+        &[&parts(r#"{"text":"a"}"#), &parts(r#"{"text":"\u00e9"},{"text":"c"}"#), &last(r#"{"text":""}"#, "STOP")],
         &["+0 text", "0 a", "0 é", "0 c", "-0", "usage 9+5", "finish Stop"],
     );
 }
@@ -154,7 +150,10 @@ fn calls_without_ids_or_with_one_id_for_all_get_ids_that_are_the_same_every_time
     golden(
         &[
             &parts(r#"{"functionCall":{"name":"f","id":"x"}},{"functionCall":{"name":"f","id":"x"}}"#),
-            &last(r#"{"functionCall":{"name":"f"}},{"functionCall":{"name":"g","id":"call_own_4"}},{"functionCall":{"name":"g"}}"#, "STOP"),
+            &last(
+                r#"{"functionCall":{"name":"f"}},{"functionCall":{"name":"g","id":"call_own_4"}},{"functionCall":{"name":"g"}}"#,
+                "STOP",
+            ),
         ],
         &[
             "+0 call x f",
@@ -210,9 +209,8 @@ fn fields_are_read_in_both_spellings() {
 
 #[test]
 fn the_last_usage_wins_also_when_it_follows_the_finish_reason() {
-    let usage = |prompt: u64, more: &str| {
-        format!("data: {{\"usageMetadata\":{{\"promptTokenCount\":{prompt}{more}}}}}\n\n")
-    };
+    let usage =
+        |prompt: u64, more: &str| format!("data: {{\"usageMetadata\":{{\"promptTokenCount\":{prompt}{more}}}}}\n\n");
     let first = usage(9, "");
     let late = usage(9, ",\"candidatesTokenCount\":70,\"thoughtsTokenCount\":2,\"cachedContentTokenCount\":4");
     let latest = usage(10, "");
@@ -322,7 +320,8 @@ fn an_error_is_a_fault_in_every_place_where_servers_write_it() {
 
 #[test]
 fn a_blocked_prompt_is_a_fault_streamed_and_plain() {
-    let body = r#"{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":3},"modelVersion":"m"}"#;
+    let body =
+        r#"{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":3},"modelVersion":"m"}"#;
     let stream = format!("data: {body}\n\n");
     for fault in [decode(&[stream.as_bytes()]).unwrap_err(), plain(body.as_bytes(), &options()).unwrap_err()] {
         assert_eq!((fault.kind, fault.evidence.code.as_deref()), (FaultKind::PolicyBlocked, Some("safety")));
@@ -349,7 +348,9 @@ fn what_no_event_can_hold_is_passed_over_in_translation_and_a_fault_in_our_own_r
         assert_eq!(strict.unwrap_err().kind, FaultKind::MalformedResponse, "{body}");
     }
     let image = r#"{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"AA=="}}]},"finishReason":"STOP"}]}"#;
-    assert!(short(&plain(image.as_bytes(), &options()).unwrap()).contains(&"0 [image omitted: image/png, 1 bytes]".into()));
+    assert!(
+        short(&plain(image.as_bytes(), &options()).unwrap()).contains(&"0 [image omitted: image/png, 1 bytes]".into())
+    );
     assert!(plain_strict(image.as_bytes(), &options()).is_err());
     // What tells a client nothing of the answer does not count.
     let harmless = r#"{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP","safetyRatings":[{}],"avgLogprobs":-1.5,"citationMetadata":null}]}"#;

@@ -50,7 +50,8 @@ fn at_every_split_the_bytes_and_the_facts_are_the_same() {
 #[test]
 fn the_same_stream_is_an_array_for_a_client_that_asked_for_one() {
     let stream = sample();
-    let noisy = format!(": early\n\n\n{}: late\n\ndata: [DONE]\n\n", stream.replacen("\r\n\r\n", "\r\n\r\n: mid\n\n", 1));
+    let noisy =
+        format!(": early\n\n\n{}: late\n\ndata: [DONE]\n\n", stream.replacen("\r\n\r\n", "\r\n\r\n: mid\n\n", 1));
     for stream in [stream, noisy] {
         let (pieces, ended, facts) = run(&in_form(StreamForm::Array), &[stream.as_bytes()]);
         assert_eq!((ended, facts.finish), (Ok(()), Some(Finish::ToolCalls)));
@@ -104,7 +105,8 @@ fn an_answer_of_several_candidates_is_complete_when_the_last_one_has_finished() 
     let (pieces, ended, _) = run(&options(), &[begun.as_bytes()]);
     assert_eq!(ended.unwrap_err().kind, FaultKind::StreamTruncated);
     assert_eq!(classes(&pieces), [Class::Answer; 3]);
-    let (pieces, ended, facts) = run(&options(), &[begun.as_bytes(), chunk(1, ",\"finishReason\":\"SAFETY\"").as_bytes()]);
+    let (pieces, ended, facts) =
+        run(&options(), &[begun.as_bytes(), chunk(1, ",\"finishReason\":\"SAFETY\"").as_bytes()]);
     assert_eq!((ended, facts.finish), (Ok(()), Some(Finish::Refusal)));
     assert_eq!(classes(&pieces), [Class::Answer, Class::Answer, Class::Answer, Class::Terminal]);
     let many: String = (0..200).map(|index| chunk(index, "")).collect();
@@ -135,7 +137,10 @@ fn an_answer_is_complete_by_its_finish_reason_and_not_by_its_end() {
 #[test]
 fn faults_are_told_streamed_and_plain() {
     for (body, kind) in [
-        (r#"{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}"#.to_owned(), FaultKind::ModelOverloaded),
+        (
+            r#"{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}"#.to_owned(),
+            FaultKind::ModelOverloaded,
+        ),
         (r#"{"promptFeedback":{"blockReason":"OTHER"}}"#.to_owned(), FaultKind::PolicyBlocked),
         (answer(r#""finishReason":"MALFORMED_FUNCTION_CALL""#), FaultKind::MalformedResponse),
         ("{".to_owned(), FaultKind::MalformedResponse),

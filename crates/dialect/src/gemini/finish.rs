@@ -43,9 +43,20 @@ pub(super) fn meaning(reason: &str, message: Option<&str>, content: bool) -> Res
         "STOP" | "FUNCTION_CALL" | "TOOL_CALLS" => Finish::Stop,
         "MAX_TOKENS" | "LENGTH" => Finish::Length,
         "CONTINUATION" => Finish::Pause,
-        "SAFETY" | "RECITATION" | "LANGUAGE" | "OTHER" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
-        | "IMAGE_SAFETY" | "IMAGE_PROHIBITED_CONTENT" | "IMAGE_OTHER" | "IMAGE_RECITATION" | "ESCALATION"
-        | "MODEL_ARMOR" | "PUP_LIMITED_DISABLED" => Finish::Refusal,
+        "SAFETY"
+        | "RECITATION"
+        | "LANGUAGE"
+        | "OTHER"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_OTHER"
+        | "IMAGE_RECITATION"
+        | "ESCALATION"
+        | "MODEL_ARMOR"
+        | "PUP_LIMITED_DISABLED" => Finish::Refusal,
         "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" | "MALFORMED_RESPONSE" => {
             return Err(fault(FaultKind::MalformedResponse, &upper, message));
         }

@@ -166,8 +166,13 @@ impl Order {
                     self.call(r)?;
                     data += 1;
                 }
-                "inlineData" | "fileData" | "functionResponse" | "executableCode" | "codeExecutionResult"
-                | "toolCall" | "toolResponse" => {
+                "inlineData"
+                | "fileData"
+                | "functionResponse"
+                | "executableCode"
+                | "codeExecutionResult"
+                | "toolCall"
+                | "toolResponse" => {
                     check(r.kind()? == Kind::Object, format!("{key} that is no object"))?;
                     r.skip()?;
                     data += 1;

@@ -5,8 +5,8 @@
 use crate::envelope::{self, PREFIX};
 use base64::Engine;
 use base64::alphabet;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use turnkeep_base::Dialect;
 
 /// Anthropic's state, which has no mark of its own.
@@ -81,9 +81,10 @@ mod tests {
         for sealed in ["turnkeep.gemini.c3RhdGU=", "turnkeep.responses.gAAA~~??>>", "turnkeep.chat.djE", "ErUB+/x=="] {
             let standard = shown(sealed).unwrap();
             let redacted = shown_redacted(sealed).unwrap();
-            for change in [|text: &str| text.to_owned(), |text: &str| {
-                text.replace('+', "-").replace('/', "_").trim_end_matches('=').to_owned()
-            }] {
+            for change in [
+                |text: &str| text.to_owned(),
+                |text: &str| text.replace('+', "-").replace('/', "_").trim_end_matches('=').to_owned(),
+            ] {
                 if !sealed.starts_with("turnkeep.gemini.") {
                     assert_eq!(read(&change(&standard)), Proof::Thinking(sealed.to_owned()));
                 }

@@ -129,7 +129,9 @@ impl StreamDecoder {
                 // Of the provider's own tools, whose results are in what the model says.
                 Data::Other => continue,
                 Data::Media { mime, bytes } => self.text(false, note::media(&mime, bytes), events),
-                Data::Code { language, code } => self.text(false, note::fenced(&language.to_lowercase(), &code), events),
+                Data::Code { language, code } => {
+                    self.text(false, note::fenced(&language.to_lowercase(), &code), events)
+                }
                 Data::Output(output) => self.text(false, note::fenced("", &output), events),
             }
             self.content = true;

@@ -272,8 +272,7 @@ pub fn plain_again(events: &[Event], options: &ReplyOptions) -> Vec<u8> {
 
 /// Writes a whole answer.
 pub fn plain(events: &[Event], options: &ReplyOptions) -> Vec<u8> {
-    let mut whole =
-        Whole { head: Head { id: options.id.clone(), model: options.model.clone() }, ..Whole::default() };
+    let mut whole = Whole { head: Head { id: options.id.clone(), model: options.model.clone() }, ..Whole::default() };
     for event in events {
         whole.event(event);
     }
@@ -329,8 +328,7 @@ impl<'e> Whole<'e> {
     fn parts(&self, names: &ToolNames, array: &mut Array<'_>) {
         let mut proof: Option<String> = None;
         for (at, (kind, text, signature)) in self.blocks.iter().enumerate() {
-            let call_follows =
-                matches!(self.blocks.get(at.saturating_add(1)), Some((Block::ToolCall { .. }, ..)));
+            let call_follows = matches!(self.blocks.get(at.saturating_add(1)), Some((Block::ToolCall { .. }, ..)));
             match kind {
                 Block::Text | Block::Refusal if text.is_empty() => {}
                 Block::Text | Block::Refusal => Part::text(text).write(array),
