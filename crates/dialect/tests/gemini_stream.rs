@@ -406,3 +406,44 @@ fn comments_blank_lines_and_a_done_after_the_end_say_nothing() {
     let noisy = format!(": hi\n\n\n\ndata:\n\n{end}: bye\n\ndata: [DONE]\n\n");
     assert_eq!(decode(&[noisy.as_bytes()]), decode(&[end.as_bytes()]));
 }
+
+#[test]
+fn a_server_that_repeats_its_finish_reason_in_every_chunk_is_read_to_its_end() {
+    golden(
+        &[
+            &last(r#"{"text":"a"}"#, "STOP"),
+            &last(r#"{"text":"b"}"#, "STOP"),
+            &last(r#"{"functionCall":{"id":"i","name":"f"}}"#, "STOP"),
+        ],
+        &["+0 text", "0 a", "0 b", "-0", "+1 call i f", "-1", "usage 9+5", "finish ToolCalls"],
+    );
+}
+
+#[test]
+fn thinking_keeps_its_place_before_the_text_and_the_call_that_it_led_to() {
+    golden(
+        &[
+            &parts(r#"{"text":"one","thought":true},{"text":"a"},{"text":"two","thought":true}"#),
+            &last(r#"{"functionCall":{"id":"i","name":"f"},"thoughtSignature":"c2ln"},{"text":"b"}"#, "STOP"),
+        ],
+        &[
+            "+0 thinking",
+            "0 one",
+            "-0",
+            "+1 text",
+            "1 a",
+            "-1",
+            "+2 thinking",
+            "2 two",
+            "2 signed turnkeep.gemini.c2ln",
+            "-2",
+            "+3 call i f",
+            "-3",
+            "+4 text",
+            "4 b",
+            "-4",
+            "usage 9+5",
+            "finish ToolCalls",
+        ],
+    );
+}
