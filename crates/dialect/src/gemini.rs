@@ -1,11 +1,15 @@
 //! Gemini generateContent, on both sides.
 
+pub(crate) mod array;
+mod chunk;
 pub mod classify;
 mod classify_table;
 pub mod count;
 pub mod error;
+mod finish;
 pub mod models;
 pub mod order;
+pub(crate) mod proof;
 pub mod reply_decode;
 pub mod reply_encode;
 pub mod request;
