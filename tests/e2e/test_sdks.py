@@ -1,7 +1,7 @@
-"""The official SDKs against every pair: each client dialect over each upstream dialect.
+"""The official SDKs of Chat Completions and Messages against every pair: each over each upstream dialect.
 
-Run once for each installed set of majors (see requirements/). The lab upstream answers `You said: "…". This is the lab model
-… answering.` and counts words as tokens, so that text and usage can be checked exactly; asked to `call NAME` it calls that tool.
+Run once for each installed set of majors (see requirements/). What the lab upstream says is in sdk_scene.py. The Responses API
+and google-genai are in test_sdks_responses.py and test_sdks_gemini.py.
 """
 
 import asyncio
@@ -9,19 +9,11 @@ import json
 
 import anthropic
 import openai
-import pydantic
 import pytest
 
-from conftest import LAB_MODEL
 from processes import Gateway
+from sdk_scene import ANSWER, ANSWER_TOKENS, CITY, LAB_MODEL, PROMPT_TOKENS, ROUTES, SAID, Person, user
 
-ROUTES = ["via-chat", "via-messages"]
-SAID = "hello there friend"
-ANSWER = f'You said: "{SAID}". This is the lab model {LAB_MODEL} answering.'
-PROMPT_TOKENS = len(SAID.split())
-ANSWER_TOKENS = len(ANSWER.split())
-
-CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": False}
 CHAT_TOOLS = [
     {"type": "function", "function": {"name": name, "description": "About a city", "parameters": CITY}}
     for name in ("get_weather", "get_time")
@@ -29,11 +21,6 @@ CHAT_TOOLS = [
 MESSAGES_TOOLS = [
     {"name": name, "description": "About a city", "input_schema": CITY} for name in ("get_weather", "get_time")
 ]
-
-
-class Person(pydantic.BaseModel):
-    name: str
-    age: int
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +33,6 @@ def chat(gateway):
 def messages(gateway):
     with anthropic.Anthropic(base_url=gateway.url, api_key=Gateway.KEY, max_retries=0, timeout=30) as client:
         yield client
-
-
-def user(text):
-    return [{"role": "user", "content": text}]
 
 
 def text_of(message):
@@ -162,9 +145,13 @@ def test_a_chat_client_sees_a_length_stop(chat, route):
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_chat_client_sees_a_stop_sequence_as_a_stop(chat, route):
-    answer = chat.chat.completions.create(model=route, messages=user(SAID), stop=["the lab"])
+    raw = chat.chat.completions.with_raw_response.create(model=route, messages=user(SAID), stop=["the lab"])
+    answer = raw.parse()
     assert answer.choices[0].finish_reason == "stop"
-    assert answer.choices[0].message.content == ANSWER.split("the lab")[0]
+    # The Responses API has no stop sequences, and the gateway says so.
+    assert ("stop" in raw.headers.get("x-turnkeep-dropped", "")) == (route == "via-responses")
+    expected = ANSWER if route == "via-responses" else ANSWER.split("the lab")[0]
+    assert answer.choices[0].message.content == expected
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -307,11 +294,15 @@ def test_a_messages_client_sees_a_length_stop(messages, route):
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_messages_client_sees_a_stop_sequence(messages, route):
-    answer = messages.messages.create(model=route, max_tokens=100, messages=user(SAID), stop_sequences=["the lab"])
-    # Chat upstreams do not tell an end of turn from a stop sequence.
+    raw = messages.messages.with_raw_response.create(
+        model=route, max_tokens=100, messages=user(SAID), stop_sequences=["the lab"]
+    )
+    answer = raw.parse()
+    # No other upstream tells an end of turn from a stop sequence, and the Responses API has none.
     expected = ("stop_sequence", "the lab") if route == "via-messages" else ("end_turn", None)
     assert (answer.stop_reason, answer.stop_sequence) == expected
-    assert text_of(answer) == ANSWER.split("the lab")[0]
+    assert ("stop" in raw.headers.get("x-turnkeep-dropped", "")) == (route == "via-responses")
+    assert text_of(answer) == (ANSWER if route == "via-responses" else ANSWER.split("the lab")[0])
 
 
 @pytest.mark.parametrize("route", ROUTES)

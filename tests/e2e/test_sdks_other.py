@@ -1,0 +1,53 @@
+"""The older completions and the embeddings with the OpenAI SDK, over every upstream dialect that has them.
+
+Run once for each installed set of majors (see requirements/). What the lab upstream says is in sdk_scene.py.
+"""
+
+import openai
+import pytest
+
+from processes import Gateway
+from sdk_scene import ANSWER, ROUTES, SAID
+
+every_route = pytest.mark.parametrize("route", ROUTES)
+# The upstreams that have embeddings.
+EMBEDS = ["via-chat", "via-responses", "via-gemini"]
+
+
+@pytest.fixture(scope="module")
+def client(gateway):
+    with openai.OpenAI(base_url=f"{gateway.url}/v1", api_key=Gateway.KEY, max_retries=0, timeout=30) as client:
+        yield client
+
+
+@every_route
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_a_completion_is_answered(client, route, streamed):
+    if streamed:
+        chunks = list(client.completions.create(model=route, prompt=SAID, max_tokens=50, stream=True))
+        text = "".join(chunk.choices[0].text for chunk in chunks if chunk.choices)
+        assert {chunk.object for chunk in chunks} == {"text_completion"}
+        finish = [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1]
+    else:
+        answer = client.completions.create(model=route, prompt=SAID, max_tokens=50)
+        assert answer.object == "text_completion" and answer.usage.total_tokens > 0
+        text, finish = answer.choices[0].text, answer.choices[0].finish_reason
+    assert finish == "stop"
+    # A Chat upstream has an endpoint of its own for it, which goes on with the prompt's own words; others answer it as a turn.
+    assert text.split()[0] in SAID.split() if route == "via-chat" else text == ANSWER
+
+
+@pytest.mark.parametrize("route", EMBEDS)
+def test_texts_become_vectors(client, route):
+    one = client.embeddings.create(model=route, input=SAID)
+    many = client.embeddings.create(model=route, input=["another text", SAID], encoding_format="float")
+    assert [item.index for item in many.data] == [0, 1]
+    assert len(one.data[0].embedding) == 8
+    assert many.data[1].embedding == pytest.approx(one.data[0].embedding)
+    assert many.data[0].embedding != pytest.approx(many.data[1].embedding)
+
+
+def test_an_upstream_without_embeddings_is_said_to_have_none(client):
+    with pytest.raises(openai.APIStatusError) as caught:
+        client.embeddings.create(model="via-messages", input=SAID)
+    assert 400 <= caught.value.status_code < 500 and "embedding" in caught.value.body["message"]
