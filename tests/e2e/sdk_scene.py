@@ -21,6 +21,10 @@ SAID = "hello there friend"
 ANSWER = f'You said: "{SAID}". This is the lab model {LAB_MODEL} answering.'
 PROMPT_TOKENS = len(SAID.split())
 ANSWER_TOKENS = len(ANSWER.split())
+# Its answer is longer than 16 tokens, which is the least limit that the Responses API takes.
+LONG = " ".join(f"w{n}" for n in range(20))
+LIMIT = 16
+CUT = f'You said: "{LONG}"'.split()[:LIMIT]
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": False}
 

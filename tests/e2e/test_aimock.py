@@ -112,7 +112,8 @@ def test_the_responses_stream_helper_takes_a_tool_loop(openai_client, route):
 def test_the_messages_stream_helper_takes_a_text(anthropic_client, route):
     with anthropic_client.messages.stream(model=route, max_tokens=100, messages=user("say hello")) as stream:
         final = stream.get_final_message()
-    assert ("".join(block.text for block in final.content), final.stop_reason) == (HELLO, "end_turn")
+    text = "".join(block.text for block in final.content if block.type == "text")
+    assert (text, final.stop_reason) == (HELLO, "end_turn")
 
 
 @every_route
@@ -139,6 +140,7 @@ def test_the_gemini_stream_takes_a_text(gemini_client, route):
     assert chunks[-1].candidates[0].finish_reason == types.FinishReason.STOP
 
 
+@pytest.mark.filterwarnings("ignore:FUNCTION_CALL is not a valid FinishReason")
 @every_route
 def test_the_gemini_stream_takes_a_tool_loop(gemini_client, route):
     function = types.FunctionDeclaration(name="get_weather", parameters_json_schema=CITY)
@@ -151,8 +153,9 @@ def test_the_gemini_stream_takes_a_tool_loop(gemini_client, route):
     parts = [part for chunk in chunks if chunk.candidates[0].content for part in chunk.candidates[0].content.parts or []]
     [call] = [part.function_call for part in parts if part.function_call]
     assert (call.name, call.args) == ("get_weather", {"city": "Paris"})
-    # Whatever the upstream said, the reason is one that Gemini has.
-    assert [chunk.candidates[0].finish_reason for chunk in chunks][-1] == types.FinishReason.STOP
+    # What passes in its own dialect keeps its words, which the SDK takes with a warning; what is translated has Gemini's.
+    reason = chunks[-1].candidates[0].finish_reason
+    assert (reason == types.FinishReason.STOP) == (route != "via-gemini")
     result = types.FunctionResponse(id=call.id, name=call.name, response={"output": "rain"})
     contents += [types.ModelContent(parts), types.UserContent([types.Part(function_response=result)])]
     chunks = gemini_client.models.generate_content_stream(model=route, contents=contents, config=config)

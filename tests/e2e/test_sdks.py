@@ -12,7 +12,20 @@ import openai
 import pytest
 
 from processes import Gateway
-from sdk_scene import ANSWER, ANSWER_TOKENS, CITY, LAB_MODEL, PROMPT_TOKENS, ROUTES, SAID, Person, user
+from sdk_scene import (
+    ANSWER,
+    ANSWER_TOKENS,
+    CITY,
+    CUT,
+    LAB_MODEL,
+    LIMIT,
+    LONG,
+    PROMPT_TOKENS,
+    ROUTES,
+    SAID,
+    Person,
+    user,
+)
 
 CHAT_TOOLS = [
     {"type": "function", "function": {"name": name, "description": "About a city", "parameters": CITY}}
@@ -137,10 +150,10 @@ def test_the_chat_parse_helper_gets_its_structured_output(chat, route):
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_chat_client_sees_a_length_stop(chat, route):
-    answer = chat.chat.completions.create(model=route, messages=user(SAID), max_completion_tokens=3)
+    answer = chat.chat.completions.create(model=route, messages=user(LONG), max_completion_tokens=LIMIT)
     assert answer.choices[0].finish_reason == "length"
-    assert answer.choices[0].message.content.split() == ANSWER.split()[:3]
-    assert answer.usage.completion_tokens == 3
+    assert answer.choices[0].message.content.split() == CUT
+    assert answer.usage.completion_tokens == LIMIT
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -287,9 +300,9 @@ def test_the_messages_parse_helper_gets_its_structured_output(messages, route):
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_messages_client_sees_a_length_stop(messages, route):
-    answer = messages.messages.create(model=route, max_tokens=3, messages=user(SAID))
+    answer = messages.messages.create(model=route, max_tokens=LIMIT, messages=user(LONG))
     assert answer.stop_reason == "max_tokens"
-    assert text_of(answer).split() == ANSWER.split()[:3]
+    assert text_of(answer).split() == CUT
 
 
 @pytest.mark.parametrize("route", ROUTES)

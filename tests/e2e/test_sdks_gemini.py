@@ -11,7 +11,7 @@ from google import genai
 from google.genai import errors, types
 
 from processes import Gateway
-from sdk_scene import ANSWER, ANSWER_TOKENS, CITY, LAB_MODEL, PROMPT_TOKENS, ROUTES, SAID, Person
+from sdk_scene import ANSWER, ANSWER_TOKENS, CITY, CUT, LAB_MODEL, LIMIT, LONG, PROMPT_TOKENS, ROUTES, SAID, Person
 
 every_route = pytest.mark.parametrize("route", ROUTES)
 
@@ -116,9 +116,9 @@ def test_a_gemini_client_gets_its_structured_output_by_either_form_of_schema(cli
 
 @every_route
 def test_a_gemini_client_sees_a_length_stop(client, route):
-    answer = client.models.generate_content(model=route, contents=SAID, config={"max_output_tokens": 3})
+    answer = client.models.generate_content(model=route, contents=LONG, config={"max_output_tokens": LIMIT})
     assert answer.candidates[0].finish_reason == types.FinishReason.MAX_TOKENS
-    assert answer.text.split() == ANSWER.split()[:3]
+    assert answer.text.split() == CUT
 
 
 @every_route
@@ -191,8 +191,9 @@ def test_a_gemini_client_that_names_an_unknown_model_gets_a_not_found_error_with
 
 
 def test_a_gemini_client_with_a_wrong_key_gets_an_authentication_error(gateway):
+    client = client_of(gateway, "wrong")
     with pytest.raises(errors.ClientError) as caught:
-        client_of(gateway, "wrong").models.generate_content(model="via-gemini", contents=SAID)
+        client.models.generate_content(model="via-gemini", contents=SAID)
     assert caught.value.code in (400, 401) and "key" in caught.value.message.lower()
 
 

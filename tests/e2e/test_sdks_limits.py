@@ -22,7 +22,8 @@ def ask(gateway, client, route):
     """Streams one turn with a client that does not try again, and returns its text."""
     if client == "gemini":
         options = types.HttpOptions(base_url=gateway.url, timeout=30_000)
-        stream = genai.Client(api_key=Gateway.KEY, http_options=options).models.generate_content_stream(model=route, contents=SAID)
+        gemini = genai.Client(api_key=Gateway.KEY, http_options=options)
+        stream = gemini.models.generate_content_stream(model=route, contents=SAID)
         return "".join(chunk.text or "" for chunk in stream)
     if client == "messages":
         with anthropic.Anthropic(base_url=gateway.url, api_key=Gateway.KEY, max_retries=0, timeout=30) as messages:

@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from processes import Gateway, request, until
-from sdk_scene import ANSWER, ANSWER_TOKENS, CITY, LAB_MODEL, PROMPT_TOKENS, ROUTES, SAID, Person
+from sdk_scene import ANSWER, ANSWER_TOKENS, CITY, CUT, LAB_MODEL, LIMIT, LONG, PROMPT_TOKENS, ROUTES, SAID, Person
 
 every_route = pytest.mark.parametrize("route", ROUTES)
 TOOLS = [
@@ -124,10 +124,10 @@ def test_the_responses_parse_helper_gets_its_structured_output(client, route):
 
 @every_route
 def test_a_responses_client_sees_an_answer_cut_by_its_token_limit_as_incomplete(client, route):
-    answer = client.responses.create(model=route, input=SAID, max_output_tokens=3)
+    answer = client.responses.create(model=route, input=LONG, max_output_tokens=LIMIT)
     assert (answer.status, answer.incomplete_details.reason) == ("incomplete", "max_output_tokens")
-    assert answer.output_text.split() == ANSWER.split()[:3]
-    events = list(client.responses.create(model=route, input=SAID, max_output_tokens=3, stream=True))
+    assert answer.output_text.split() == CUT
+    events = list(client.responses.create(model=route, input=LONG, max_output_tokens=LIMIT, stream=True))
     assert events[-1].type == "response.incomplete"
     assert events[-1].response.incomplete_details.reason == "max_output_tokens"
 
