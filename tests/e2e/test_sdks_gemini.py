@@ -5,12 +5,13 @@ lab upstream says is in sdk_scene.py.
 """
 
 import asyncio
+import base64
 
 import pytest
 from google import genai
 from google.genai import errors, types
 
-from processes import Gateway
+from processes import Gateway, request
 from sdk_scene import ANSWER, ANSWER_TOKENS, CITY, CUT, LAB_MODEL, LIMIT, LONG, PROMPT_TOKENS, ROUTES, SAID, Person
 
 every_route = pytest.mark.parametrize("route", ROUTES)
@@ -157,6 +158,26 @@ def test_a_thought_signature_comes_back_and_may_be_sent_again(client):
     contents += [content, types.UserContent([types.Part(function_response=result)])]
     answer = client.models.generate_content(model="via-gemini", contents=contents, config=config)
     assert 'get_weather returned: "rain"' in answer.text
+
+
+@pytest.mark.parametrize("route", ["via-responses", "via-messages"])
+def test_another_upstreams_proof_of_thinking_comes_back_to_it(client, lab, route):
+    config = types.GenerateContentConfig(
+        thinking_config=types.ThinkingConfig(include_thoughts=True, thinking_budget=1024), max_output_tokens=3000
+    )
+    contents = [types.UserContent(SAID)]
+    content = client.models.generate_content(model=route, contents=contents, config=config).candidates[0].content
+    assert [bool(part.thought_signature) for part in content.parts] == [True, False]
+    contents += [content, types.UserContent(SAID)]
+    assert client.models.generate_content(model=route, contents=contents, config=config).text == ANSWER
+    # The upstream refuses a proof that it has not made, so this is its own, as it was.
+    sent = request(lab.url, "GET", "/lab/requests").json()[-1]["body"]
+    proofs = (
+        [item["encrypted_content"] for item in sent["input"] if item["type"] == "reasoning"]
+        if route == "via-responses"
+        else [block["signature"] for block in sent["messages"][1]["content"] if block["type"] == "thinking"]
+    )
+    assert len(proofs) == 1 and base64.b64decode(proofs[0]).startswith(b"turnkeep-lab")
 
 
 @every_route
