@@ -128,7 +128,7 @@ fn tools(object: &mut Object<'_>, turn: &Turn<'_>) -> Result<(), Invalid> {
 }
 
 /// OpenAI-like servers refuse an object schema without `properties`; clients leave it out where there are none.
-fn with_properties(schema: &str) -> std::borrow::Cow<'_, str> {
+pub(crate) fn with_properties(schema: &str) -> std::borrow::Cow<'_, str> {
     let (mut any, mut there, mut object) = (false, false, false);
     let mut r = Reader::over(schema);
     let read = r.object(|r, key| {

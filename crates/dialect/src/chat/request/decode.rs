@@ -40,14 +40,14 @@ struct Extra<'a> {
 }
 
 /// Names a hint that will be dropped, once; only so many.
-pub(super) fn hint(hints: &mut Vec<String>, name: &str) {
+pub(crate) fn hint(hints: &mut Vec<String>, name: &str) {
     if hints.len() <= MAX_NAMES && !hints.iter().any(|known| known == name) {
         hints.push(name.to_owned());
     }
 }
 
 /// A value that says nothing.
-pub(super) fn says_nothing(raw: &str) -> bool {
+pub(crate) fn says_nothing(raw: &str) -> bool {
     matches!(raw, "null" | "[]" | "{}" | "\"\"")
 }
 

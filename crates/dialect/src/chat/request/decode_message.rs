@@ -178,7 +178,9 @@ fn content_part<'a>(r: &mut Reader<'a>, at: At, hints: &mut Vec<String>) -> Resu
                 Ok::<(), Invalid>(())
             })?,
             "cache_control" => cache = Some(r.raw()?).filter(|raw| !says_nothing(raw)),
-            "prompt_cache_breakpoint" if r.kind()? == Kind::Object => cache = breakpoint(r, hints)?.or(cache),
+            "prompt_cache_breakpoint" if r.kind()? == Kind::Object => {
+                cache = breakpoint(r, hints, "messages[].content[].")?.or(cache)
+            }
             "input_audio" | "file" | "video_url" => {
                 r.skip()?;
             }
@@ -197,16 +199,19 @@ fn content_part<'a>(r: &mut Reader<'a>, at: At, hints: &mut Vec<String>) -> Resu
 }
 
 /// OpenAI's mark of where a prompt may be cached, in the form that a turn's marks have.
-fn breakpoint<'a>(r: &mut Reader<'a>, hints: &mut Vec<String>) -> Result<Option<&'a str>, Invalid> {
+pub(crate) fn breakpoint<'a>(
+    r: &mut Reader<'a>,
+    hints: &mut Vec<String>,
+    place: &str,
+) -> Result<Option<&'a str>, Invalid> {
     let (mut explicit, mut hour) = (false, false);
     r.object(|r, key| {
-        let place = "messages[].content[].prompt_cache_breakpoint.";
         match (key, r.clone().raw()?) {
             ("mode", "\"explicit\"") => explicit = true,
             ("ttl", "\"1h\"") => hour = true,
             // What it is without saying so.
             ("ttl", "\"5m\"") => {}
-            _ => return named(r, hints, place, key),
+            _ => return named(r, hints, &format!("{place}prompt_cache_breakpoint."), key),
         }
         r.skip().map(|_| ())
     })?;

@@ -70,7 +70,7 @@ fn function<'a>(r: &mut Reader<'a>, hints: &mut Vec<String>) -> Result<ToolKind<
 }
 
 /// Skips a field that has no canonical place, and names it.
-pub(super) fn named(r: &mut Reader<'_>, hints: &mut Vec<String>, place: &str, key: &str) -> Result<(), Invalid> {
+pub(crate) fn named(r: &mut Reader<'_>, hints: &mut Vec<String>, place: &str, key: &str) -> Result<(), Invalid> {
     if !says_nothing(r.raw()?) {
         hint(hints, &format!("{place}{key}"));
     }

@@ -75,6 +75,8 @@ fn place_of(at: At) -> &'static str {
         At::System => "system[].",
         At::Inner { .. } => "messages[].content[].content[].",
         At::Message(_) | At::Content { .. } | At::Call { .. } => "messages[].content[].",
+        // Places of other dialects.
+        At::Instructions | At::Item(_) | At::ItemContent { .. } | At::ItemOutput { .. } => "",
     }
 }
 
