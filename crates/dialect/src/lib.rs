@@ -8,11 +8,13 @@
 #![allow(clippy::result_large_err)]
 
 pub mod chat;
+mod choice;
 pub mod classify;
 pub mod connect;
 pub mod dropped;
 pub mod envelope;
 pub mod event;
+pub mod free_text;
 pub mod gemini;
 pub mod identity;
 pub mod json;

@@ -265,7 +265,7 @@ pub enum ToolKind<'a> {
         /// What it does.
         description: Option<Text<'a>>,
         /// The form of the text (a grammar), as raw JSON in Responses' own, flat form.
-        format: Option<&'a str>,
+        format: Option<Text<'a>>,
     },
     /// A tool of the provider's own, by its type.
     Hosted(String),

@@ -2,7 +2,10 @@
 //! or read into a canonical turn ([`decode`]).
 
 mod decode;
+mod decode_calls;
+mod decode_content;
 mod decode_message;
+mod decode_thinking;
 mod decode_tools;
 mod read;
 
