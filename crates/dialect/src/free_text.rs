@@ -43,7 +43,9 @@ pub fn wrap(input: &str) -> String {
 pub fn unwrap(arguments: &str) -> Cow<'_, str> {
     let mut input = None;
     let mut r = Reader::over(arguments);
+    let mut empty = true;
     let read = r.object::<Invalid>(|r, key| {
+        empty = false;
         if key == "input" && r.kind()? == Kind::String {
             input = Some(r.string()?);
             return Ok(());
@@ -52,6 +54,7 @@ pub fn unwrap(arguments: &str) -> Cow<'_, str> {
     });
     match (read.and_then(|()| r.end()), input) {
         (Ok(()), Some(input)) => input,
+        (Ok(()), None) if empty => Cow::Borrowed(""),
         (Ok(()) | Err(_), _) => Cow::Borrowed(arguments),
     }
 }
@@ -68,6 +71,7 @@ mod tests {
         {
             assert_eq!(unwrap(arguments), arguments);
         }
+        assert_eq!(unwrap("{}"), "");
         assert_eq!(unwrap(" {\"why\":1,\"input\":\"x\\n\"} "), "x\n");
     }
 

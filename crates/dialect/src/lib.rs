@@ -11,6 +11,7 @@ pub mod chat;
 mod choice;
 pub mod classify;
 pub mod connect;
+mod document;
 pub mod dropped;
 pub mod envelope;
 pub mod event;

@@ -3,14 +3,9 @@
 
 use super::request_encode::refuse;
 use super::request_encode_message::unfit;
+use crate::document::{essence, is_pdf, plain};
 use crate::json::{Array, Invalid};
 use crate::turn::{Body, File, FileSource, Image, Part};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use std::borrow::Cow;
-
-/// What a PDF begins with, in base 64.
-const PDF: &str = "JVBERi";
 
 pub(super) fn text_part(parts: &mut Array<'_>, text: &str) {
     let mut part = parts.object();
@@ -46,27 +41,6 @@ fn image_part(parts: &mut Array<'_>, image: &Image<'_>) {
     }
 }
 
-/// The media type without its parameters.
-fn essence<'f>(file: &'f File<'_>) -> Option<&'f str> {
-    file.media_type.as_deref().map(|kind| kind.split(';').next().unwrap_or(kind).trim())
-}
-
-/// The text of a file that is text.
-pub(super) fn plain<'f>(file: &'f File<'_>) -> Option<Cow<'f, str>> {
-    match &file.source {
-        FileSource::Plain(text) => Some(Cow::Borrowed(text)),
-        FileSource::Data(data) => {
-            let kind = essence(file)?;
-            if !(kind.starts_with("text/") || kind == "application/json") {
-                return None;
-            }
-            let bytes = STANDARD.decode(data.as_bytes()).ok()?;
-            String::from_utf8(bytes).ok().map(Cow::Owned)
-        }
-        FileSource::Url(_) => None,
-    }
-}
-
 /// The error says what cannot be carried.
 fn file_part(parts: &mut Array<'_>, file: &File<'_>) -> Result<(), String> {
     if let Some(text) = plain(file) {
@@ -78,12 +52,10 @@ fn file_part(parts: &mut Array<'_>, file: &File<'_>) -> Result<(), String> {
         FileSource::Url(_) => return Err("a file by its address".into()),
         FileSource::Plain(_) => return Err("this text".into()),
     };
-    let named_pdf = file.name.as_deref().is_some_and(|name| name.to_ascii_lowercase().ends_with(".pdf"));
     match essence(file) {
         Some("audio/wav" | "audio/x-wav" | "audio/wave") => sound(parts, data, "wav"),
         Some("audio/mp3" | "audio/mpeg") => sound(parts, data, "mp3"),
-        Some("application/pdf") => pdf(parts, file, data),
-        None if named_pdf || data.starts_with(PDF) => pdf(parts, file, data),
+        _ if is_pdf(file) => pdf(parts, file, data),
         Some(other) => return Err(format!("a file of the type `{other}`")),
         None => return Err("a file whose type is not known".into()),
     }

@@ -5,7 +5,8 @@
 //! A failed tool's text begins with `Error: `, as Chat has no field for it. Assistant messages in a row become one.
 
 use super::request_encode::{Dropped, refuse};
-use super::request_encode_media::{media_part, plain, text_part};
+use super::request_encode_media::{media_part, text_part};
+use crate::document::plain;
 use crate::envelope::{open, origin};
 use crate::json::{Array, Invalid, Object};
 use crate::tool_id::from_messages_safe;
