@@ -5,7 +5,8 @@ use super::parts::{List, Of, joined, list, of_result};
 use super::tools::{Given, Names, tools};
 use crate::chat::request::{missing, named};
 use crate::envelope::seal;
-use crate::json::{Invalid, Kind, Object, Reader};
+use crate::free_text::wrap;
+use crate::json::{Invalid, Kind, Reader};
 use crate::turn::{At, Body, Message, Part, Role, Text};
 use std::borrow::Cow;
 use turnkeep_base::Dialect;
@@ -111,7 +112,7 @@ impl<'a> Items<'a> {
                 let body = Body::ToolCall {
                     id: need(fields.call_id, "call_id")?,
                     name: need(fields.name, "name")?,
-                    arguments: wrapped(&need(fields.input, "input")?),
+                    arguments: wrap(&need(fields.input, "input")?).into(),
                 };
                 self.call(body, at, fields.namespace, true);
             }
@@ -219,12 +220,4 @@ impl<'a> Items<'a> {
             names.called(name, call.namespace.as_ref(), call.custom);
         }
     }
-}
-
-/// The input of a free-text tool as arguments.
-fn wrapped<'a>(input: &str) -> Text<'a> {
-    let mut out = Vec::with_capacity(input.len() + 16);
-    Object::open(&mut out).string("input", input);
-    // What was written is text.
-    String::from_utf8(out).unwrap_or_default().into()
 }

@@ -1,38 +1,12 @@
 //! Images, files and sounds of a Responses request. A provider's own file id is not portable and has no canonical form.
 
+use crate::chat::request::{begins, data_url};
 use crate::json::{Invalid, Reader};
 use crate::turn::{Body, File, FileSource, Image, Text};
 use std::borrow::Cow;
 
-fn begins(text: &str, start: &str) -> bool {
-    text.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start))
-}
-
 fn is_remote(url: &str) -> bool {
     begins(url, "http://") || begins(url, "https://")
-}
-
-/// `data:image/png;base64,AAAA`, of which other parameters may stand before `base64`: the media type and the data.
-fn data_url(url: Text<'_>) -> Result<(Text<'_>, Text<'_>), &'static str> {
-    let (head, data) = url.split_once(',').ok_or("a data: URL without a comma")?;
-    let (media_type, encoding) = head.get(5..).unwrap_or_default().split_once(';').unwrap_or_default();
-    let is_base64 = encoding.rsplit(';').next().is_some_and(|last| last.eq_ignore_ascii_case("base64"));
-    if !is_base64 || media_type.is_empty() {
-        return Err("expected data:<media type>;base64,<data>");
-    }
-    let media_type = Cow::Owned(media_type.to_ascii_lowercase());
-    let start = url.len() - data.len();
-    Ok((media_type, behind(url, start)))
-}
-
-fn behind(text: Text<'_>, start: usize) -> Text<'_> {
-    match text {
-        Cow::Borrowed(text) => Cow::Borrowed(text.get(start..).unwrap_or_default()),
-        Cow::Owned(mut text) => {
-            text.drain(..start.min(text.len()));
-            Cow::Owned(text)
-        }
-    }
 }
 
 /// The image at an address. The error says what is wrong with the address.
@@ -92,9 +66,6 @@ pub(super) fn audio<'a>(r: &mut Reader<'a>) -> Result<Body<'a>, Invalid> {
     let (Some(data), Some(format)) = (data, format) else {
         return Err(r.fail("expected an object with the strings `data` and `format`"));
     };
-    let media_type = match format.as_ref() {
-        "mp3" => "audio/mpeg".to_owned(),
-        other => format!("audio/{other}"),
-    };
+    let media_type = format!("audio/{}", format.to_ascii_lowercase());
     Ok(Body::File(File { media_type: Some(media_type.into()), name: None, source: FileSource::Data(data) }))
 }

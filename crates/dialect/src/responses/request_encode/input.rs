@@ -6,13 +6,13 @@
 
 use super::tools::custom;
 use super::{Dropped, refuse};
+use crate::document::{essence, is_pdf};
 use crate::envelope::open;
-use crate::json::{Array, Invalid, Kind, Object, Reader};
+use crate::free_text;
+use crate::json::{Array, Invalid, Object};
 use crate::tool_id::from_messages_safe;
 use crate::tool_names::sent;
 use crate::turn::{Body, File, FileSource, Image, Message, Part, Role, Turn};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use turnkeep_base::Dialect;
@@ -265,7 +265,7 @@ impl Writer<'_> {
         out.string("call_id", &id);
         out.string("name", &sent(name, Dialect::Responses));
         if custom {
-            out.string("input", &unwrapped(arguments));
+            out.string("input", &free_text::unwrap(arguments));
         } else {
             out.string("arguments", if arguments.trim().is_empty() { "{}" } else { arguments });
         }
@@ -330,24 +330,6 @@ fn failed(text: &str, is_error: bool) -> Cow<'_, str> {
     if is_error && !says { format!("Error: {text}").into() } else { text.into() }
 }
 
-/// The text of a free-text tool's call; arguments of another form stand for themselves.
-fn unwrapped(arguments: &str) -> Cow<'_, str> {
-    let mut r = Reader::over(arguments);
-    let (mut input, mut fields) = (None, 0);
-    let read = r.object::<Invalid>(|r, key| {
-        fields += 1;
-        if key == "input" && r.kind()? == Kind::String {
-            input = Some(r.string()?);
-            return Ok(());
-        }
-        r.skip().map(drop)
-    });
-    match input {
-        Some(input) if read.is_ok() && fields == 1 && r.end().is_ok() => input,
-        Some(_) | None => arguments.into(),
-    }
-}
-
 fn text_part(parts: &mut Array<'_>, kind: &str, text: &str) {
     let mut part = parts.object();
     part.string("type", kind);
@@ -379,23 +361,24 @@ fn input_part(parts: &mut Array<'_>, part: &Part<'_>) -> Result<(), Invalid> {
 }
 
 fn file_part(parts: &mut Array<'_>, part: &Part<'_>, file: &File<'_>) -> Result<(), Invalid> {
-    let media_type = file.media_type.as_deref();
+    let media_type = if is_pdf(file) { Some("application/pdf") } else { essence(file) };
     if let Some(other) = media_type.filter(|kind| kind.starts_with("audio/") || kind.starts_with("video/")) {
         return Err(refuse(part.at.path(), &format!("a file of the type `{other}`")));
     }
-    let mut out = parts.object();
-    out.string("type", "input_file");
     match &file.source {
-        FileSource::Url(url) => out.string("file_url", url),
+        FileSource::Url(url) => {
+            let mut out = parts.object();
+            out.string("type", "input_file");
+            out.string("file_url", url);
+        }
         FileSource::Data(data) => {
+            let mut out = parts.object();
+            out.string("type", "input_file");
             out.string("filename", file.name.as_deref().unwrap_or_else(|| default_name(media_type)));
             out.string("file_data", &data_url(media_type.unwrap_or("application/octet-stream"), data));
         }
-        FileSource::Plain(text) => {
-            let media_type = media_type.unwrap_or("text/plain");
-            out.string("filename", file.name.as_deref().unwrap_or_else(|| default_name(Some(media_type))));
-            out.string("file_data", &data_url(media_type, &STANDARD.encode(text.as_bytes())));
-        }
+        // Text needs no form of its own, and every server takes it.
+        FileSource::Plain(text) => text_part(parts, "input_text", text),
     }
     Ok(())
 }
