@@ -156,13 +156,13 @@ fn body<'a>(r: &Reader<'a>, fields: Fields<'a>) -> Result<Body<'a>, Invalid> {
         "refusal" => fields.refusal.map(Body::Refusal).ok_or_else(|| below("refusal", "expected a string")),
         "input_image" => match fields.image_url {
             Some(url) => media::image(url).map_err(|message| below("image_url", message)),
-            None if fields.file_id => Ok(Body::Other("input_image` with a `file_id".into())),
+            None if fields.file_id => Ok(Body::Other("input_image with a file_id".into())),
             None => Err(missing(r, "image_url")),
         },
         "input_file" => match (fields.file_data, fields.file_url) {
             (Some(data), _) => media::file(data, fields.filename).map_err(|message| below("file_data", message)),
             (None, Some(url)) => media::remote_file(url, fields.filename).map_err(|message| below("file_url", message)),
-            (None, None) if fields.file_id => Ok(Body::Other("input_file` with a `file_id".into())),
+            (None, None) if fields.file_id => Ok(Body::Other("input_file with a file_id".into())),
             (None, None) => Err(missing(r, "file_data")),
         },
         "input_audio" => match fields.audio {
@@ -180,7 +180,7 @@ pub(super) fn joined(parts: Vec<Part<'_>>) -> Text<'_> {
         if let Body::Text(text) = part.body {
             match &mut all {
                 None => all = Some(text),
-                Some(all) if text.is_empty() => drop(all),
+                Some(_) if text.is_empty() => {}
                 Some(all) => {
                     let all = all.to_mut();
                     all.push_str("\n\n");
