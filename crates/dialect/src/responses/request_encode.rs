@@ -7,6 +7,7 @@
 //! - Stop texts, `top_k`, penalties and the seed have no place here; they are dropped and named.
 
 mod input;
+mod parts;
 mod settings;
 mod tools;
 
