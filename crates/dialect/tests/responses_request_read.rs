@@ -120,6 +120,7 @@ fn errors_of_items_name_the_path() {
         (r#"{"type":7,"role":"user","content":"x"}"#, "type", "expected a string"),
         (r#"{"type":"function_call","name":"a","arguments":""}"#, "call_id", "missing"),
         (r#"{"type":"function_call","call_id":"c","name":"a","arguments":{}}"#, "arguments", "expected a string"),
+        (r#"{"type":"function_call_output","output":"x"}"#, "call_id", "missing"),
         (r#"{"call_id":"c","output":7,"type":"function_call_output"}"#, "output", "a string or an array of parts"),
         (r#"{"call_id":"c","output":[{}],"type":"custom_tool_call_output"}"#, "output[0].type", "missing"),
         (r#"{"type":"custom_tool_call","call_id":"c","name":"a"}"#, "input", "missing"),
