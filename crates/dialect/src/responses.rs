@@ -7,3 +7,7 @@ pub mod reply_encode;
 pub mod request;
 pub mod request_encode;
 pub mod tap;
+
+/// What the `encrypted_content` of reasoning begins with that was Anthropic's redacted thinking: it is no proof of a text,
+/// and whoever does not know the mark takes it for nobody's.
+pub const REDACTED: &str = "turnkeep.redacted.";

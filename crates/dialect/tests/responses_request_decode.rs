@@ -166,6 +166,8 @@ fn reasoning_keeps_the_origin_of_its_proof() {
     for (item, part) in [
         (json!({"summary": [], "encrypted_content": "x"}), "thinking  turnkeep.responses.x"),
         (json!({"summary": [], "encrypted_content": "turnkeep.gemini.x"}), "thinking  turnkeep.gemini.x"),
+        (json!({"summary": [], "encrypted_content": "turnkeep.messages.c2ln"}), "thinking  c2ln"),
+        (json!({"summary": [], "encrypted_content": "turnkeep.redacted.ZGF0YQ=="}), "redacted ZGF0YQ=="),
         (json!({"summary": [{"type": "summary_text", "text": "s"}]}), "thinking s ?"),
         (
             json!({"summary": [{"type": "summary_text", "text": "s"}], "content": [{"type": "reasoning_text", "text": "c"}], "encrypted_content": ""}),

@@ -7,6 +7,7 @@ use crate::chat::request::{missing, named};
 use crate::envelope::seal;
 use crate::free_text::wrap;
 use crate::json::{Invalid, Kind, Reader};
+use crate::responses::REDACTED;
 use crate::turn::{At, Body, Message, Part, Role, Text};
 use std::borrow::Cow;
 use turnkeep_base::Dialect;
@@ -200,14 +201,15 @@ impl<'a> Items<'a> {
         let content = fields.content.unwrap_or_default().parts()?;
         let summary = fields.summary.unwrap_or_default().parts()?;
         let text = Some(joined(content)).filter(|text| !text.is_empty()).unwrap_or_else(|| joined(summary));
-        let signature = fields.encrypted.filter(|proof| !proof.is_empty()).map(|proof| match proof {
-            Cow::Borrowed(proof) => seal(Dialect::Responses, proof),
-            Cow::Owned(proof) => Cow::Owned(seal(Dialect::Responses, &proof).into_owned()),
-        });
-        if text.is_empty() && signature.is_none() {
-            return Ok(());
-        }
-        let body = Body::Thinking { text, signature };
+        let proof = fields.encrypted.filter(|proof| !proof.is_empty());
+        let body = match proof {
+            None if text.is_empty() => return Ok(()),
+            None => Body::Thinking { text, signature: None },
+            Some(proof) => match proof.strip_prefix(REDACTED) {
+                Some(data) => Body::RedactedThinking(Cow::Owned(data.to_owned())),
+                None => Body::Thinking { text, signature: Some(sealed(proof)) },
+            },
+        };
         self.assistant(at).push(Part { body, at, cache: None });
         Ok(())
     }
@@ -219,5 +221,12 @@ impl<'a> Items<'a> {
             let Some(Part { body: Body::ToolCall { name, .. }, .. }) = part else { continue };
             names.called(name, call.namespace.as_ref(), call.custom);
         }
+    }
+}
+
+fn sealed(proof: Text<'_>) -> Text<'_> {
+    match proof {
+        Cow::Borrowed(proof) => seal(Dialect::Responses, proof),
+        Cow::Owned(proof) => Cow::Owned(seal(Dialect::Responses, &proof).into_owned()),
     }
 }
