@@ -185,6 +185,19 @@ fn request(fields: &Value, stream: bool, model: &str) -> Value {
     request
 }
 
+/// Takes off the mark that an agent's turn gets at its end, which must be there.
+fn unmark(request: &mut Value) {
+    let content = &mut request["messages"].as_array_mut().unwrap().last_mut().unwrap()["content"];
+    let blocks = content.as_array_mut().unwrap();
+    let mark = blocks.last_mut().unwrap().as_object_mut().unwrap().remove("cache_control");
+    assert_eq!(mark, Some(json!({"type":"ephemeral"})));
+    if let [only] = blocks.as_slice()
+        && only["type"] == "text"
+    {
+        *content = only["text"].clone();
+    }
+}
+
 #[test]
 fn every_feature_goes_through_every_pair() {
     for feature in features() {
@@ -220,7 +233,10 @@ fn every_feature_goes_through_every_pair() {
                 if target == Dialect::Chat && stream {
                     wanted["stream_options"] = json!({"include_usage":true});
                 }
-                let got: Value = serde_json::from_slice(&encoded.body).unwrap();
+                let mut got: Value = serde_json::from_slice(&encoded.body).unwrap();
+                if target == Dialect::Messages && got["tools"].is_array() {
+                    unmark(&mut got);
+                }
                 assert_eq!(got, wanted, "{what}");
                 let mut named = encoded.dropped;
                 named.sort();
