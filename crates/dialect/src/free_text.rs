@@ -88,7 +88,8 @@ mod tests {
     proptest! {
         #[test]
         fn every_text_comes_back(text in any::<String>()) {
-            prop_assert_eq!(&*unwrap(&wrap(&text)), &text);
+            let wrapped = wrap(&text);
+            prop_assert_eq!(&*unwrap(&wrapped), &text);
         }
     }
 }

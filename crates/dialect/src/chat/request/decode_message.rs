@@ -116,7 +116,15 @@ fn once<'a>(blocks: &mut Vec<Body<'a>>, calls: &[Part<'a>]) {
             *signature = None;
             !text.is_empty()
         }
-        _ => true,
+        Body::Text(_)
+        | Body::Image(_)
+        | Body::File(_)
+        | Body::ToolCall { .. }
+        | Body::ToolResult { .. }
+        | Body::Thinking { .. }
+        | Body::RedactedThinking(_)
+        | Body::Refusal(_)
+        | Body::Other(_) => true,
     });
 }
 
