@@ -16,6 +16,7 @@ pub mod reply_decode;
 pub mod reply_encode;
 pub mod request;
 pub mod request_encode;
+mod request_encode_media;
 mod request_encode_message;
 pub mod tap;
 

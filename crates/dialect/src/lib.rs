@@ -8,11 +8,14 @@
 #![allow(clippy::result_large_err)]
 
 pub mod chat;
+mod choice;
 pub mod classify;
 pub mod connect;
+mod document;
 pub mod dropped;
 pub mod envelope;
 pub mod event;
+pub mod free_text;
 pub mod gemini;
 pub mod identity;
 pub mod json;

@@ -3,12 +3,15 @@
 //! The codec says how far each piece commits the answer and when the answer is complete; whether and when pieces are
 //! written is the engine's. It never ends an answer that the upstream did not end.
 
+mod lawful;
+
 use crate::classify::Classified;
 use crate::event::{Class, Event, Finish};
 use crate::request::{Operation, StreamForm};
 use crate::tool_names::ToolNames;
 use crate::{chat, gemini, messages, responses};
 use bytes::Bytes;
+use lawful::Lawful;
 use std::sync::Arc;
 use turnkeep_base::{ClientError, Declared, Dialect, Evidence, FaultKind, Usage};
 use turnkeep_wire::sse;
@@ -149,7 +152,7 @@ pub struct StreamCodec {
 #[derive(Debug)]
 enum Way {
     Tap(Tap),
-    Translate { decoder: Decoder, encoder: Encoder, events: Vec<Event> },
+    Translate { decoder: Decoder, encoder: Encoder, lawful: Box<Lawful>, events: Vec<Event> },
 }
 
 #[derive(Debug)]
@@ -243,13 +246,13 @@ impl StreamCodec {
             Progress::Open => Err(ReplyFault::truncated()),
             Progress::Finishing => {
                 match &mut self.way {
-                    Way::Translate { decoder, encoder, events } => {
+                    Way::Translate { decoder, encoder, lawful, events } => {
                         match decoder {
                             Decoder::Chat(decoder) => decoder.settle(events),
                             Decoder::Gemini(decoder) => decoder.settle(events),
                             Decoder::Responses(_) | Decoder::Messages(_) => {}
                         }
-                        translate(events, encoder, &mut self.facts, out);
+                        translate(events, encoder, lawful, &mut self.facts, out)?;
                     }
                     Way::Tap(Tap::Gemini(tap)) => tap.settle(out),
                     Way::Tap(Tap::Chat(_) | Tap::Responses(_) | Tap::Messages(_)) => {}
@@ -283,14 +286,14 @@ impl StreamCodec {
                     push_piece(out, class, bytes);
                 }
             }
-            Way::Translate { decoder, encoder, events } => {
+            Way::Translate { decoder, encoder, lawful, events } => {
                 self.progress = match decoder {
                     Decoder::Chat(decoder) => decoder.frame(&frame, events)?,
                     Decoder::Responses(decoder) => decoder.frame(&frame, events)?,
                     Decoder::Messages(decoder) => decoder.frame(&frame, events)?,
                     Decoder::Gemini(decoder) => decoder.frame(&frame, events)?,
                 };
-                translate(events, encoder, &mut self.facts, out);
+                translate(events, encoder, lawful, &mut self.facts, out)?;
             }
         }
         Ok(())
@@ -321,11 +324,19 @@ fn translating(options: &ReplyOptions) -> Way {
         Dialect::Messages => Encoder::Messages(messages::reply_encode::StreamEncoder::new(options)),
         Dialect::Gemini => Encoder::Gemini(gemini::reply_encode::StreamEncoder::new(options)),
     };
-    Way::Translate { decoder, encoder, events: Vec::new() }
+    let lawful = Box::new(Lawful::new(options.client));
+    Way::Translate { decoder, encoder, lawful, events: Vec::new() }
 }
 
-fn translate(events: &mut Vec<Event>, encoder: &mut Encoder, facts: &mut Facts, out: &mut Vec<Piece>) {
+fn translate(
+    events: &mut Vec<Event>,
+    encoder: &mut Encoder,
+    lawful: &mut Lawful,
+    facts: &mut Facts,
+    out: &mut Vec<Piece>,
+) -> Result<(), ReplyFault> {
     for event in events.drain(..) {
+        lawful.event(&event)?;
         note(&event, facts);
         let mut bytes = Vec::new();
         let class = match encoder {
@@ -334,8 +345,11 @@ fn translate(events: &mut Vec<Event>, encoder: &mut Encoder, facts: &mut Facts, 
             Encoder::Messages(encoder) => encoder.event(&event, &mut bytes),
             Encoder::Gemini(encoder) => encoder.event(&event, &mut bytes),
         };
-        push_piece(out, class, bytes.into());
+        let bytes = Bytes::from(bytes);
+        lawful.bytes(&event, &bytes)?;
+        push_piece(out, class, bytes);
     }
+    Ok(())
 }
 
 /// A name that an upstream gave, if it is fit to be kept.

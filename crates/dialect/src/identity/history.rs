@@ -273,7 +273,7 @@ fn tools(key: &HashKey, system: &Fingerprint, turn: &Turn<'_>) -> Fingerprint {
                 out.push(b'c');
                 put_text(key, &mut out, name);
                 put_text(key, &mut out, description.as_deref().unwrap_or_default());
-                put_text(key, &mut out, format.unwrap_or_default());
+                put_text(key, &mut out, format.as_deref().unwrap_or_default());
             }
             ToolKind::Hosted(kind) => {
                 out.push(b'h');

@@ -25,7 +25,7 @@ pub enum Foreign {
 }
 
 /// A signature, or redacted thinking, that may be a provider's own.
-pub(crate) fn is_native(proof: &str) -> bool {
+fn is_native(proof: &str) -> bool {
     !proof.is_empty() && !proof.starts_with(OUR_ENVELOPE)
 }
 

@@ -50,7 +50,7 @@ pub fn estimate(turn: &Turn<'_>) -> u64 {
             }
             ToolKind::Custom { name, description, format } => {
                 let description = description.as_deref().unwrap_or_default();
-                FRAME_TOKENS + text(name) + text(description) + text(format.unwrap_or_default())
+                FRAME_TOKENS + text(name) + text(description) + text(format.as_deref().unwrap_or_default())
             }
             ToolKind::Hosted(kind) => FRAME_TOKENS + text(kind),
         })
