@@ -89,3 +89,63 @@ pub fn is_http(url: &str) -> bool {
     let begins = |scheme: &str| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
     begins("http://") || begins("https://")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::turn::{At, Message, Role};
+
+    fn part(body: Body<'_>) -> Part<'_> {
+        Part { body, at: At::Message(0), cache: None }
+    }
+
+    fn image(url: &str) -> Body<'_> {
+        Body::Image(Image::Url(url.into()))
+    }
+
+    fn file<'a>(url: &'a str, media_type: Option<&'a str>) -> Body<'a> {
+        Body::File(File { media_type: media_type.map(Into::into), name: None, source: FileSource::Url(url.into()) })
+    }
+
+    #[test]
+    fn every_address_is_told_once_and_replaced_wherever_it_stands() {
+        let result = Body::ToolResult {
+            id: "a".into(),
+            content: vec![
+                part(image("https://h/b")),
+                part(Body::Text("https://h/text".into())),
+                part(image("http://h/a")),
+            ],
+            is_error: false,
+        };
+        let bodies = vec![
+            part(image("http://h/a")),
+            part(file("HTTPS://h/c", None)),
+            part(file("https://h/d", Some("application/pdf"))),
+            part(result),
+            part(image("data:image/png;base64,AA")),
+            part(file("gs://bucket/x", None)),
+        ];
+        let message = Message { role: Role::User, at: At::Message(0), parts: bodies };
+        let mut turn = Turn { messages: vec![message], ..Turn::default() };
+        assert_eq!(remote_urls(&turn), ["http://h/a", "HTTPS://h/c", "https://h/d", "https://h/b"]);
+        for url in ["http://h/a", "HTTPS://h/c", "https://h/d", "https://h/b"] {
+            put_bytes(&mut turn, url, "image/png", "AAAA");
+        }
+        assert_eq!(remote_urls(&turn), [""; 0]);
+        let data = || Body::Image(Image::Data { media_type: "image/png".into(), data: "AAAA".into() });
+        let parts = &turn.messages[0].parts;
+        assert_eq!(parts[0].body, data());
+        let Body::ToolResult { content, .. } = &parts[3].body else { panic!("no result") };
+        assert_eq!((&content[0].body, &content[2].body), (&data(), &data()));
+        let kinds: Vec<_> = parts
+            .iter()
+            .filter_map(|part| match &part.body {
+                Body::File(file) => Some((file.media_type.as_deref(), &file.source)),
+                _ => None,
+            })
+            .collect();
+        let bytes = FileSource::Data("AAAA".into());
+        assert_eq!(kinds[..2], [(Some("image/png"), &bytes), (Some("application/pdf"), &bytes)]);
+    }
+}

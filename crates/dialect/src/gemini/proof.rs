@@ -1,61 +1,75 @@
-//! `thoughtSignature`: a bytes field that SDKs decode and encode again, so all that stands in it is base 64. Gemini's own
-//! proof stands in it as Gemini wrote it; another provider's is the standard base 64 of its marked form
-//! (`turnkeep.<dialect>.<state>`, Anthropic's too), and is undone when it is read.
+//! Proofs of thinking in Gemini's JSON. `thoughtSignature` is a field of bytes there: SDKs decode its base 64 and encode
+//! it again, some in the alphabet for URLs. Gemini's own state stands in it as it is; any other as the base 64 of its
+//! text, with its maker's name, so that it is known when it comes back.
 
-use crate::envelope;
+use crate::envelope::{self, PREFIX};
 use base64::Engine;
+use base64::alphabet;
+use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
-use base64::{alphabet, engine::DecodePaddingMode};
-use std::borrow::Cow;
 use turnkeep_base::Dialect;
 
-/// What Gemini documents for a call that it did not make itself.
-pub const SENTINEL: &str = "skip_thought_signature_validator";
-/// The other word it documents.
-const OTHER_SENTINEL: &str = "context_engineering_is_the_way_to_go";
-/// What a marked form begins with in base 64. The mark's nine bytes are twelve whole letters, the same in both alphabets.
-const MARKED: &str = "dHVybmtlZXAu";
+/// Anthropic's state, which has no mark of its own.
+const ANTHROPICS: &str = "turnkeep.messages.";
+/// Marks a state that is a whole thinking which only its maker can read, not the proof of one.
+const REDACTED: &str = "turnkeep.redacted.";
 
-/// Base 64 as clients send it back: Python's SDK writes the alphabet for addresses, and some leave the padding out.
-const LAX: GeneralPurposeConfig = GeneralPurposeConfig::new()
-    .with_decode_padding_mode(DecodePaddingMode::Indifferent)
-    .with_decode_allow_trailing_bits(true);
-const LAX_STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LAX);
-const LAX_URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LAX);
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
-/// A proof in canonical form as it stands in Gemini's JSON.
-pub fn shown(sealed: &str) -> Cow<'_, str> {
-    match envelope::open(sealed, Dialect::Gemini) {
-        Some(own) => Cow::Borrowed(own),
-        None if sealed.starts_with(envelope::PREFIX) => Cow::Owned(STANDARD.encode(sealed)),
-        None => Cow::Owned(STANDARD.encode(format!("{}{}.{sealed}", envelope::PREFIX, Dialect::Messages.name()))),
+/// What a `thoughtSignature` holds, in the form of [`envelope`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// The proof of the thinking before it.
+    Thinking(String),
+    /// A thinking that only its maker can read.
+    Redacted(String),
+}
+
+/// Reads a `thoughtSignature`.
+pub(crate) fn read(state: &str) -> Proof {
+    let ours = undone(state).filter(|text| text.starts_with(PREFIX));
+    let Some(ours) = ours else { return Proof::Thinking(envelope::seal(Dialect::Gemini, state).into_owned()) };
+    match ours.strip_prefix(REDACTED) {
+        Some(redacted) => Proof::Redacted(unmarked(redacted)),
+        None => Proof::Thinking(unmarked(&ours)),
     }
 }
 
-/// What stands in Gemini's JSON in canonical form; `None` where it proves nothing: empty, a documented placeholder, or a
-/// mark of nobody's.
-pub fn read(signature: &str) -> Option<String> {
-    if signature.is_empty() || is_sentinel(signature) {
-        return None;
-    }
-    if !is_marked(signature) {
-        return Some(envelope::seal(Dialect::Gemini, signature).into_owned());
-    }
-    let bytes = LAX_STANDARD.decode(signature).or_else(|_| LAX_URL_SAFE.decode(signature)).ok()?;
-    let sealed = String::from_utf8(bytes).ok()?;
-    envelope::origin(&sealed)?;
-    // Anthropic's own has no mark in its canonical form.
-    Some(envelope::open(&sealed, Dialect::Messages).map_or_else(|| sealed.clone(), str::to_owned))
+fn undone(state: &str) -> Option<String> {
+    let standard: Vec<u8> = state
+        .bytes()
+        .map(|byte| match byte {
+            b'-' => b'+',
+            b'_' => b'/',
+            byte => byte,
+        })
+        .collect();
+    String::from_utf8(LENIENT.decode(standard).ok()?).ok()
 }
 
-/// It is of another provider's making, by our mark.
-pub fn is_marked(signature: &str) -> bool {
-    signature.starts_with(MARKED)
+fn unmarked(text: &str) -> String {
+    text.strip_prefix(ANTHROPICS).unwrap_or(text).to_owned()
 }
 
-/// A placeholder that Gemini documents.
-pub fn is_sentinel(signature: &str) -> bool {
-    signature == SENTINEL || signature == OTHER_SENTINEL
+/// The `thoughtSignature` for a client; none for a state that is nobody's.
+pub(crate) fn shown(sealed: &str) -> Option<String> {
+    match envelope::origin(sealed)? {
+        Dialect::Gemini => envelope::open(sealed, Dialect::Gemini).map(str::to_owned),
+        Dialect::Chat | Dialect::Responses | Dialect::Messages => Some(STANDARD.encode(marked(sealed))),
+    }
+}
+
+/// The `thoughtSignature` that stands for a thinking which only its maker can read; none if that is nobody.
+pub(crate) fn shown_redacted(sealed: &str) -> Option<String> {
+    envelope::origin(sealed)?;
+    Some(STANDARD.encode(format!("{REDACTED}{}", marked(sealed))))
+}
+
+fn marked(sealed: &str) -> String {
+    if sealed.starts_with(PREFIX) { sealed.to_owned() } else { format!("{ANTHROPICS}{sealed}") }
 }
 
 #[cfg(test)]
@@ -63,24 +77,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_proof_comes_back_as_it_was_through_json_and_through_an_sdk() {
-        for sealed in ["EqQB+/8=", "turnkeep.gemini.c3RhdGU=", "turnkeep.responses.gAAAA~?", "turnkeep.chat.x>?>?>?y"] {
-            let json = shown(sealed);
-            assert_eq!(read(&json).as_deref(), Some(sealed));
-            let respelt = json.replace('+', "-").replace('/', "_");
-            if !sealed.starts_with("turnkeep.gemini.") {
-                assert!(is_marked(&json), "{json}");
-                assert_eq!(read(respelt.trim_end_matches('=')).as_deref(), Some(sealed));
+    fn every_state_comes_back_as_it_was_also_in_the_alphabet_for_urls() {
+        for sealed in ["turnkeep.gemini.c3RhdGU=", "turnkeep.responses.gAAA~~??>>", "turnkeep.chat.djE", "ErUB+/x=="] {
+            let standard = shown(sealed).unwrap();
+            let redacted = shown_redacted(sealed).unwrap();
+            for change in [
+                |text: &str| text.to_owned(),
+                |text: &str| text.replace('+', "-").replace('/', "_").trim_end_matches('=').to_owned(),
+            ] {
+                if !sealed.starts_with("turnkeep.gemini.") {
+                    assert_eq!(read(&change(&standard)), Proof::Thinking(sealed.to_owned()));
+                }
+                assert_eq!(read(&change(&redacted)), Proof::Redacted(sealed.to_owned()));
             }
+            assert!(STANDARD.decode(&standard).is_ok(), "{standard}");
         }
-        assert_eq!(shown("turnkeep.gemini.c3RhdGU="), "c3RhdGU=");
+        assert_eq!(shown("turnkeep.gemini.c3RhdGU=").unwrap(), "c3RhdGU=");
+        assert_eq!(read("c3RhdGU="), Proof::Thinking("turnkeep.gemini.c3RhdGU=".into()));
     }
 
     #[test]
-    fn what_proves_nothing_is_no_proof() {
-        let nobody = STANDARD.encode("turnkeep.unsigned");
-        for json in ["", SENTINEL, OTHER_SENTINEL, "dHVybmtlZXAu", "dHVybmtlZXAu!", &nobody] {
-            assert_eq!(read(json), None, "{json}");
-        }
+    fn what_is_no_base_64_is_geminis_own_and_what_is_nobodys_is_not_shown() {
+        assert_eq!(read("~"), Proof::Thinking("turnkeep.gemini.~".into()));
+        assert_eq!((shown(envelope::UNSIGNED), shown(""), shown_redacted("")), (None, None, None));
     }
 }

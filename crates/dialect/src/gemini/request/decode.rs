@@ -6,6 +6,7 @@ use super::fields::{self, CONTENT, Hints, REQUEST, list};
 use super::parts::{Place, part};
 use super::results::{Calls, number};
 use super::tools::{made, tool_config, tools};
+use crate::gemini::proof::Proof;
 use crate::json::{Invalid, Kind, Reader};
 use crate::messages::nothing::says_nothing;
 use crate::request::ClientRequest;
@@ -112,13 +113,18 @@ impl<'a> Reading<'a> {
         for (at, one) in decoded {
             let at = At::ContentsPart { content: index, part: at };
             // Only what the model said is signed.
-            let proof = one.signature.filter(|_| message.role == Role::Assistant);
+            let proof = one.proof.filter(|_| message.role == Role::Assistant);
             let body = match (one.body, proof) {
-                (Body::Thinking { text, signature: _ }, proof) => {
-                    Body::Thinking { text, signature: proof.map(Cow::Owned) }
+                (Body::Thinking { text, signature: _ }, Some(Proof::Thinking(proof))) => {
+                    Body::Thinking { text, signature: Some(Cow::Owned(proof)) }
                 }
-                (body, Some(proof)) => {
+                (body, Some(Proof::Thinking(proof))) => {
                     sign(&mut message, proof, at);
+                    body
+                }
+                (body, Some(Proof::Redacted(data))) => {
+                    let redacted = Body::RedactedThinking(Cow::Owned(data));
+                    message.parts.push(Part { body: redacted, at, cache: None });
                     body
                 }
                 (body, None) => body,

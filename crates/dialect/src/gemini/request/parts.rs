@@ -2,7 +2,8 @@
 
 use super::fields::{self, BLOB, CALL, DATA, FILE, Hints, PART, missing};
 use super::results::{Open, response};
-use crate::gemini::proof;
+use crate::gemini::proof::{self, Proof};
+use crate::gemini::sentinel::is_sentinel;
 use crate::json::{Invalid, Kind, Reader};
 use crate::remote::is_http;
 use crate::turn::{Body, File, FileSource, Image, Text};
@@ -22,8 +23,8 @@ pub(super) struct Place {
 pub(super) struct Decoded<'a> {
     /// What it says; a part with nothing but a signature is an empty text.
     pub(super) body: Body<'a>,
-    /// Its proof in canonical form.
-    pub(super) signature: Option<String>,
+    /// What its signature holds, if that says anything.
+    pub(super) proof: Option<Proof>,
     /// What tells whose result it is, if it is one.
     pub(super) open: Option<Open<'a>>,
 }
@@ -37,7 +38,10 @@ pub(super) fn part<'a>(r: &mut Reader<'a>, place: Place, hints: &mut Hints) -> R
         match key {
             "text" => body = Some(Body::Text(r.string()?)),
             "thought" => thought = r.bool()?,
-            "thoughtSignature" => signature = proof::read(&r.string()?),
+            "thoughtSignature" => {
+                let state = r.string()?;
+                signature = (!state.is_empty() && !is_sentinel(&state)).then(|| proof::read(&state));
+            }
             "inlineData" => body = Some(inline(r, hints)?),
             "fileData" => body = Some(file(r, hints)?),
             "functionCall" => body = Some(call(r, place, hints)?),
@@ -68,7 +72,7 @@ pub(super) fn part<'a>(r: &mut Reader<'a>, place: Place, hints: &mut Hints) -> R
         (None, Some(unknown)) => Body::Other(unknown),
         (None, None) => Body::Text(Text::default()),
     };
-    Ok(Decoded { body, signature, open })
+    Ok(Decoded { body, proof: signature, open })
 }
 
 /// Base 64 in the standard alphabet with its padding, which is what other providers take; Python's SDK writes the

@@ -90,13 +90,13 @@ pub(super) fn response<'a>(
     place: Place,
     hints: &mut Hints,
 ) -> Result<(Body<'a>, Open<'a>), Invalid> {
-    let (mut id, mut name, mut said) = (None, Text::default(), (Text::default(), false));
+    let (mut id, mut name, mut raw) = (None, Text::default(), "{}");
     let mut more = Vec::new();
     fields::object(r, RESPONSE, |r, key| {
         match key {
             "id" => id = Some(r.string()?).filter(|id| !id.is_empty()),
             "name" => name = r.string()?,
-            "response" => said = text_of(r.raw()?)?,
+            "response" => raw = r.raw()?,
             "parts" => list(r, |r, inner| {
                 let at = At::ContentsInner { content: place.content, part: place.part, inner: number(inner) };
                 more.extend(inner_part(r, place, at, hints)?);
@@ -107,7 +107,7 @@ pub(super) fn response<'a>(
         Ok(())
     })?;
     let at = At::ContentsPart { content: place.content, part: place.part };
-    let (text, is_error) = said;
+    let (text, is_error) = text_of(raw, &name)?;
     let mut content = Vec::with_capacity(more.len() + 1);
     if !text.is_empty() {
         content.push(Part { body: Body::Text(text), at, cache: None });
@@ -135,25 +135,29 @@ pub(super) fn number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
 
-/// What a response says, and whether that is an error: the text alone where there is nothing else, or the JSON.
-fn text_of(raw: &str) -> Result<(Text<'_>, bool), Invalid> {
-    let (mut count, mut only) = (0usize, None);
-    let mut r = Reader::over(raw);
-    r.object::<Invalid>(|r, key| {
-        count += 1;
-        let error = key == "error";
-        if (error || SAID.contains(&key)) && r.kind()? == Kind::String {
-            only = Some((r.string()?, error));
-        } else if error {
-            only = Some((Cow::Borrowed(r.raw()?), true));
+/// What a response says, and whether that is an error: the text alone where there is nothing else (but the function's own
+/// name, which some clients add), or the JSON.
+fn text_of<'a>(raw: &'a str, name: &str) -> Result<(Text<'a>, bool), Invalid> {
+    let (mut others, mut only) = (0usize, None);
+    Reader::over(raw).object::<Invalid>(|r, key| {
+        let kind = r.kind()?;
+        if key == "name" && kind == Kind::String && r.clone().string()? == name {
+            return r.skip().map(drop);
+        }
+        others += 1;
+        if key == "error" {
+            let text = if kind == Kind::String { r.string()? } else { Cow::Borrowed(r.raw()?) };
+            only = Some((text, true));
+        } else if SAID.contains(&key) && kind == Kind::String {
+            only = Some((r.string()?, false));
         } else {
             r.skip()?;
         }
         Ok(())
     })?;
-    Ok(match (count, only) {
-        (0, _) => (Text::default(), false),
+    Ok(match (others, only) {
         (1, Some(only)) => only,
+        (0, _) if crate::messages::nothing::says_nothing(raw) => (Text::default(), false),
         (_, _) => (Cow::Borrowed(raw), false),
     })
 }

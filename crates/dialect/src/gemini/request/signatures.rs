@@ -2,7 +2,7 @@
 
 use super::fields::{self, CONTENT, PART, REQUEST, list};
 use crate::gemini::generation;
-use crate::gemini::proof;
+use crate::gemini::sentinel::{SENTINEL, is_marked, is_sentinel};
 use crate::identity::{Foreign, without};
 use crate::json::{Invalid, Kind, Reader, Span};
 use crate::request::{ClientRequest, Edit};
@@ -55,7 +55,7 @@ fn content(r: &mut Reader<'_>, which: Foreign, placeholder: bool, edits: &mut Ve
             let whole = part.signature.is_some() && (part.thought || part.empty);
             if let Some(span) = part.signature.filter(|_| !whole) {
                 // An empty one is as good as none: no bytes.
-                let with = if part.call && placeholder { proof::SENTINEL } else { "" };
+                let with = if part.call && placeholder { SENTINEL } else { "" };
                 inside.push(Edit { span, with: format!("\"{with}\"").into_bytes() });
             }
             parts.push((start..r.position(), whole));
@@ -92,8 +92,8 @@ fn part(r: &mut Reader<'_>, which: Foreign) -> Result<Part, Invalid> {
                 let span = r.clone().skip()?;
                 let text = r.string()?;
                 let foreign = match which {
-                    Foreign::Enveloped => proof::is_marked(&text),
-                    Foreign::All => !text.is_empty() && !proof::is_sentinel(&text),
+                    Foreign::Enveloped => is_marked(&text),
+                    Foreign::All => !text.is_empty() && !is_sentinel(&text),
                 };
                 if foreign {
                     part.signature = Some(span);

@@ -2,7 +2,8 @@
 
 use super::{Dropped, at};
 use crate::envelope;
-use crate::gemini::{generation, proof};
+use crate::gemini::generation;
+use crate::gemini::sentinel::SENTINEL;
 use crate::json::{Array, Invalid, Object};
 use crate::messages::conversation::{Answer, Group, Piece, groups};
 use crate::messages::input::is_object;
@@ -223,7 +224,7 @@ fn write_model(
             Body::File(file) => write_file(&mut out, part, file)?,
             Body::ToolCall { id, name, arguments } => {
                 if first_call && placeholder {
-                    signature = signature.or(Some(proof::SENTINEL));
+                    signature = signature.or(Some(SENTINEL));
                 }
                 first_call = false;
                 let mut call = out.object("functionCall");
