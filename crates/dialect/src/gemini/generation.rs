@@ -21,7 +21,7 @@ pub(super) fn is_before_signatures(model: &str) -> bool {
 /// The model cannot think, and refuses to be told how much.
 pub(super) fn cannot_think(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
-    ["gemini-1", "gemini-2.0", "gemma"].iter().any(|start| name.starts_with(start))
+    ["gemini-1.", "gemini-2.0", "gemma"].iter().any(|start| name.starts_with(start))
 }
 
 #[cfg(test)]
