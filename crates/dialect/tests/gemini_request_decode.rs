@@ -87,22 +87,17 @@ fn both_spellings_of_every_field_give_the_same_turn() {
     assert_eq!(
         camel.hints,
         [
-            "contents[].parts[].mediaResolution",
             "contents[].parts[].videoMetadata",
+            "contents[].parts[].mediaResolution",
             "contents[].parts[].functionResponse.willContinue",
-            "generationConfig.responseLogprobs",
-            "labels",
-            "safetySettings",
-            "serviceTier",
-            "toolConfig.retrievalConfig",
             "tools[].functionDeclarations[].responseJsonSchema",
+            "toolConfig.retrievalConfig",
+            "generationConfig.responseLogprobs",
+            "safetySettings",
+            "labels",
+            "serviceTier",
         ]
-        .map(String::from)
-        .into_iter()
-        .filter(|hint| camel.hints.contains(hint))
-        .collect::<Vec<_>>()
     );
-    assert_eq!(camel.hints.len(), 9);
 }
 
 #[test]
@@ -127,7 +122,7 @@ fn every_kind_of_content_has_its_canonical_form() {
             arguments: arguments.into(),
         };
         let thinking = Body::Thinking { text: "t".into(), signature: Some("turnkeep.gemini.c2ln".into()) };
-        assert_eq!(bodies(&turn, 2), [&thinking, &call("a", r#"{"other_key":2,"someKey":1}"#), &call("call_1_2", "")]);
+        assert_eq!(bodies(&turn, 2), [&thinking, &call("a", r#"{"someKey":1,"other_key":2}"#), &call("call_1_2", "")]);
         let [
             Body::ToolResult { id: first, content, is_error: false },
             Body::ToolResult { id: second, content: said, is_error: true },
@@ -147,7 +142,7 @@ fn every_kind_of_content_has_its_canonical_form() {
         );
         assert_eq!((turn.presence_penalty, turn.frequency_penalty), (Some("0.1"), Some("0.2")));
         assert_eq!((turn.max_output, &*turn.stop), (Some(5), &["x".into()][..]));
-        let schema = r#"{"items":{"type":"string"},"minItems":1,"type":"array"}"#;
+        let schema = r#"{"type":"array","minItems":1,"items":{"type":"string"}}"#;
         assert_eq!(turn.output, Output::Schema { name: None, schema, strict: None });
         assert_eq!((turn.reasoning.mode, turn.reasoning.effort.as_deref()), (Some(Thinking::Budget(7)), Some("low")));
     });
@@ -232,8 +227,8 @@ fn what_a_tool_says_is_its_text_where_there_is_nothing_else() {
         (json!({"error":"t"}), "t", true),
         (json!({"error":{"code":1}}), r#"{"code":1}"#, true),
         (json!({"output":{"a":1}}), r#"{"output":{"a":1}}"#, false),
-        (json!({"output":"t","code":1}), r#"{"code":1,"output":"t"}"#, false),
-        (json!({"error":"t","code":1}), r#"{"code":1,"error":"t"}"#, false),
+        (json!({"output":"t","code":1}), r#"{"output":"t","code":1}"#, false),
+        (json!({"error":"t","code":1}), r#"{"error":"t","code":1}"#, false),
         (json!({"name":"x"}), r#"{"name":"x"}"#, false),
         (json!({"output":""}), "", false),
         (json!({}), "", false),

@@ -44,6 +44,7 @@ fn another_providers_proof_never_passes_and_all_else_stays_byte_for_byte() {
         ] {
             let sent = body(&sent);
             assert_eq!(request("gemini-3-pro", &sent).pass_through("gemini-3-pro"), body(&kept), "{sent}");
+            assert_eq!(request("gemini-3-pro", &sent).dropped_in_passing(), ["thinking"]);
             // A name that does not tell the generation may stand for any.
             assert_eq!(request("fast", &sent).pass_through("up"), body(&kept), "{sent}");
         }
