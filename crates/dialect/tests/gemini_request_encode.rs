@@ -308,8 +308,12 @@ fn tools_go_with_their_json_schema_and_the_choice_with_them() {
     }
     // Names without a call being asked for: Gemini knows none, so only their tools are sent.
     let body = sent(&with(Some(ToolChoice::Allowed { required: false, names: names() })));
-    let declared: Vec<_> =
-        body["tools"][0]["functionDeclarations"].as_array().unwrap().iter().map(|f| &f["name"]).collect();
+    let declared: Vec<_> = body["tools"][0]["functionDeclarations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|f| f["name"].as_str().unwrap())
+        .collect();
     assert_eq!((declared, &body["toolConfig"]["functionCallingConfig"]), (vec!["f", "c"], &json!({"mode":"AUTO"})));
     assert_eq!(refused(&with(Some(ToolChoice::Other("mcp".into())))).path, "tool_choice");
     assert_eq!(refused(&Turn { tool_choice: Some(ToolChoice::Any), ..hello() }).path, "tool_choice");
