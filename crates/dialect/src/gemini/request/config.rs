@@ -92,8 +92,8 @@ fn thinking<'a>(r: &mut Reader<'a>, turn: &mut Turn<'a>, hints: &mut Hints) -> R
             "thinkingBudget" => {
                 let budget = r.number()?;
                 turn.reasoning.mode = Some(match budget.parse::<f64>() {
-                    Ok(number) if number == 0.0 => Thinking::Off,
-                    Ok(number) if number == -1.0 => Thinking::Adaptive,
+                    Ok(0.0) => Thinking::Off,
+                    Ok(-1.0) => Thinking::Adaptive,
                     Ok(number) if number > 0.0 && number.fract() == 0.0 && number < 9.0e15 => {
                         Thinking::Budget(number as u64)
                     }
