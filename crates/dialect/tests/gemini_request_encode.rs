@@ -1,6 +1,11 @@
 //! A canonical turn as a Gemini request: the goldens are what Gemini's API takes.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test's functions, too, end by panicking"
+)]
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,7 +1,12 @@
 //! The one-pass check of a Gemini request: what passes, what does not, how an error names its place, and that nothing
 //! makes it, the decoding or the encoding behind it fall over.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test's functions, too, end by panicking"
+)]
 
 use bytes::Bytes;
 use serde_json::{Value, json};

@@ -1,6 +1,11 @@
 //! Proofs in a Gemini body that passes as it is: another provider's never reach Gemini, and elsewhere none does.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test's functions, too, end by panicking"
+)]
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
