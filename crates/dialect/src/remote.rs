@@ -140,9 +140,9 @@ mod tests {
         assert_eq!((&content[0].body, &content[2].body), (&data(), &data()));
         let kinds: Vec<_> = parts
             .iter()
-            .filter_map(|part| match &part.body {
-                Body::File(file) => Some((file.media_type.as_deref(), &file.source)),
-                _ => None,
+            .filter_map(|part| {
+                let Body::File(file) = &part.body else { return None };
+                Some((file.media_type.as_deref(), &file.source))
             })
             .collect();
         let bytes = FileSource::Data("AAAA".into());
