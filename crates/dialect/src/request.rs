@@ -91,7 +91,12 @@ pub struct ClientRequest {
     pub form: StreamForm,
     /// Where things stand in the body.
     pub spans: Spans,
+    /// Texts that a turn borrows and that stand nowhere in the body; made when the turn is first read.
+    pub made: Made,
 }
+
+/// JSON schemas written anew (Gemini's own kind of schema is none), by where the value they stand for begins in the body.
+pub type Made = std::sync::OnceLock<std::collections::BTreeMap<usize, Box<str>>>;
 
 /// Where the named spans stand in the body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -177,7 +182,8 @@ impl ClientRequest {
 
     /// What [`ClientRequest::pass_through`] takes out of the body, by the names that the client is told.
     pub fn dropped_in_passing(&self) -> Vec<String> {
-        let enveloped = self.dialect == Dialect::Messages && !strip_edits(self, Foreign::Enveloped).is_empty();
+        let passes = matches!(self.dialect, Dialect::Messages | Dialect::Gemini);
+        let enveloped = passes && !strip_edits(self, Foreign::Enveloped).is_empty();
         if enveloped { vec!["thinking".into()] } else { Vec::new() }
     }
 

@@ -56,6 +56,24 @@ pub enum At {
         /// The part's index.
         part: u32,
     },
+    /// A content of a Gemini request.
+    Contents(u32),
+    /// A part of it.
+    ContentsPart {
+        /// The content's index.
+        content: u32,
+        /// The part's index.
+        part: u32,
+    },
+    /// A part inside its `functionResponse`.
+    ContentsInner {
+        /// The content's index.
+        content: u32,
+        /// The part's index.
+        part: u32,
+        /// The index within the response's own parts.
+        inner: u32,
+    },
 }
 
 impl At {
@@ -71,6 +89,11 @@ impl At {
             At::Item(item) => format!("input[{item}]"),
             At::ItemContent { item, part } => format!("input[{item}].content[{part}]"),
             At::ItemOutput { item, part } => format!("input[{item}].output[{part}]"),
+            At::Contents(content) => format!("contents[{content}]"),
+            At::ContentsPart { content, part } => format!("contents[{content}].parts[{part}]"),
+            At::ContentsInner { content, part, inner } => {
+                format!("contents[{content}].parts[{part}].functionResponse.parts[{inner}]")
+            }
         }
     }
 }

@@ -80,6 +80,8 @@ fn place_of(at: At) -> &'static str {
         At::Message(_) | At::Content { .. } | At::Call { .. } => "messages[].content[].",
         // Places of other dialects.
         At::Instructions | At::Item(_) | At::ItemContent { .. } | At::ItemOutput { .. } => "",
+        // Never in a Messages body.
+        At::Contents(_) | At::ContentsPart { .. } | At::ContentsInner { .. } => "contents[].parts[].",
     }
 }
 
