@@ -15,7 +15,7 @@ mod volatile;
 
 pub use history::{History, answered, history};
 pub use opaque::{Foreign, has_opaque_state, strip_edits, strip_opaque_state};
-pub(crate) use opaque::{is_native, without};
+pub(crate) use opaque::without;
 pub use parts::of_parts;
 pub use request::request;
 pub use session::session;

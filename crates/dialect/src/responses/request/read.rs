@@ -5,7 +5,7 @@ use super::read_item::item;
 use super::read_tool::{tool, tool_choice};
 use crate::chat::request::{a_string, an_object, below, missing, optional_bool, optional_u64};
 use crate::json::{Invalid, Kind, Reader, Span};
-use crate::request::{BAD_NAME, ClientRequest, Operation, Spans, StreamForm, is_name};
+use crate::request::{BAD_NAME, ClientRequest, Made, Operation, Spans, StreamForm, is_name};
 use bytes::Bytes;
 use turnkeep_base::Dialect;
 
@@ -53,6 +53,7 @@ pub fn read(operation: Operation, body: Bytes) -> Result<ClientRequest, Invalid>
         choices: 1,
         usage_wanted: false,
         form: StreamForm::Events,
+        made: Made::new(),
         spans: Spans { model: span, stream_options: None, include_usage: None },
     })
 }
