@@ -177,8 +177,7 @@ impl ClientRequest {
 
     /// What [`ClientRequest::pass_through`] takes out of the body, by the names that the client is told.
     pub fn dropped_in_passing(&self) -> Vec<String> {
-        let enveloped = self.dialect == Dialect::Messages && !strip_edits(self, Foreign::Enveloped).is_empty();
-        if enveloped { vec!["thinking".into()] } else { Vec::new() }
+        if !strip_edits(self, Foreign::Enveloped).is_empty() { vec!["thinking".into()] } else { Vec::new() }
     }
 
     /// The canonical turn. Texts to be embedded are none.

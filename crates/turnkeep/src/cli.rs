@@ -5,6 +5,7 @@ use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use turnkeep_base::Dialect;
 use turnkeep_policy::limits::Budget;
 
 mod store;
@@ -55,8 +56,28 @@ pub enum Command {
         #[command(subcommand)]
         topic: Topic,
     },
+    /// Check a recorded answer, streamed or plain, against its dialect's rules
+    Validate(ValidateArgs),
     /// Run a scriptable upstream that speaks every dialect, to test against
     Lab(LabArgs),
+}
+
+/// `validate`.
+#[derive(Debug, Args)]
+pub struct ValidateArgs {
+    /// The dialect: chat, responses, messages or gemini
+    #[arg(value_name = "DIALECT", value_parser = dialect)]
+    pub dialect: Dialect,
+    /// The file; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+}
+
+fn dialect(name: &str) -> Result<Dialect, String> {
+    Dialect::from_name(name).ok_or_else(|| {
+        let known: Vec<&str> = Dialect::ALL.iter().map(|dialect| dialect.name()).collect();
+        format!("expected one of {}", known.join(", "))
+    })
 }
 
 /// Where the configuration is.
