@@ -24,5 +24,6 @@ pub mod request;
 pub mod responses;
 pub mod tool_id;
 pub mod tool_names;
+pub mod translation;
 pub mod turn;
 pub mod windows;
