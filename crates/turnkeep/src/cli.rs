@@ -314,6 +314,8 @@ pub struct SecretSource {
 pub enum Topic {
     /// The blame table: every fault, what tells it, and what follows from it, as Markdown
     Faults,
+    /// What becomes of each field of a request that is translated, as Markdown
+    Translation,
     /// Why an account stands as it does: its status, its cooldowns and when they end, and the faults with their proofs
     Account(ExplainAccountArgs),
     /// What happened to a turn: its attempts, the faults with their proofs, and what they did
