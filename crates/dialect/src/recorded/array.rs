@@ -42,14 +42,18 @@ mod tests {
     use crate::reply::Facts;
 
     fn of(dialect: Dialect, bytes: &'static str) -> Result<String, ReplyFault> {
-        let record = Recorded { dialect, stream: true, bytes: Bytes::from_static(bytes.as_bytes()), facts: Facts::default() };
+        let record =
+            Recorded { dialect, stream: true, bytes: Bytes::from_static(bytes.as_bytes()), facts: Facts::default() };
         events(&record).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
     #[test]
     fn each_element_becomes_an_event_and_what_is_one_already_stays() {
         let array = "[{\"a\":1}\r\n,\r\n{\n \"b\": \"x\\ny\"\n}]\n";
-        assert_eq!(of(Dialect::Gemini, array).unwrap(), "data: {\"a\":1}\n\ndata: {\ndata:  \"b\": \"x\\ny\"\ndata: }\n\n");
+        assert_eq!(
+            of(Dialect::Gemini, array).unwrap(),
+            "data: {\"a\":1}\n\ndata: {\ndata:  \"b\": \"x\\ny\"\ndata: }\n\n"
+        );
         assert_eq!(of(Dialect::Gemini, "data: [1]\n\n").unwrap(), "data: [1]\n\n");
         assert_eq!(of(Dialect::Chat, "[1]").unwrap(), "[1]");
         for cut in ["[{\"a\":1}", "[{\"a\":1},", "[{\"a\":"] {

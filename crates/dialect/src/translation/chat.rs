@@ -163,20 +163,11 @@ pub(super) const ROWS: &[Row] = &[
         r#"{"stop":"X"}"#,
         [Own, Dropped("stop"), to("stop_sequences", r#"["X"]"#), to("generationConfig.stopSequences", r#"["X"]"#)],
     ),
-    row(
-        "`seed`",
-        r#"{"seed":7}"#,
-        [Own, Dropped("seed"), Dropped("seed"), to("generationConfig.seed", "7")],
-    ),
+    row("`seed`", r#"{"seed":7}"#, [Own, Dropped("seed"), Dropped("seed"), to("generationConfig.seed", "7")]),
     row(
         "`presence_penalty`",
         r#"{"presence_penalty":0.5}"#,
-        [
-            Own,
-            Dropped("presence_penalty"),
-            Dropped("presence_penalty"),
-            to("generationConfig.presencePenalty", "0.5"),
-        ],
+        [Own, Dropped("presence_penalty"), Dropped("presence_penalty"), to("generationConfig.presencePenalty", "0.5")],
     ),
     row(
         "`frequency_penalty`",
@@ -193,11 +184,7 @@ pub(super) const ROWS: &[Row] = &[
         r#"{"logit_bias":{"1":2}}"#,
         [Own, Dropped("logit_bias"), Dropped("logit_bias"), Dropped("logit_bias")],
     ),
-    row(
-        "`logprobs`",
-        r#"{"logprobs":true}"#,
-        [Own, Dropped("logprobs"), Dropped("logprobs"), Dropped("logprobs")],
-    ),
+    row("`logprobs`", r#"{"logprobs":true}"#, [Own, Dropped("logprobs"), Dropped("logprobs"), Dropped("logprobs")]),
     row("`n` above 1", r#"{"n":2}"#, [Own, Refused("n"), Refused("n"), Refused("n")]),
     row(
         "`response_format` of `json_schema`",

@@ -69,12 +69,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "`tools[].functionDeclarations[]`",
         r#"{"tools":[{"functionDeclarations":[{"name":"f","description":"d","parametersJsonSchema":{"type":"object","properties":{}}}]}]}"#,
-        [
-            to("tools[0].function.name", r#""f""#),
-            to("tools[0].name", r#""f""#),
-            to("tools[0].name", r#""f""#),
-            Own,
-        ],
+        [to("tools[0].function.name", r#""f""#), to("tools[0].name", r#""f""#), to("tools[0].name", r#""f""#), Own],
     ),
     row(
         "`tools[]` of Google's own",
@@ -84,7 +79,12 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "`toolConfig.functionCallingConfig`",
         r#"{"tools":[{"functionDeclarations":[{"name":"f"}]}],"toolConfig":{"functionCallingConfig":{"mode":"ANY"}}}"#,
-        [to("tool_choice", r#""required""#), to("tool_choice", r#""required""#), to("tool_choice.type", r#""any""#), Own],
+        [
+            to("tool_choice", r#""required""#),
+            to("tool_choice", r#""required""#),
+            to("tool_choice.type", r#""any""#),
+            Own,
+        ],
     ),
     row(
         "`generationConfig.maxOutputTokens`",
@@ -151,11 +151,7 @@ pub(super) const ROWS: &[Row] = &[
         r#"{"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}]}"#,
         [Dropped("safetySettings"), Dropped("safetySettings"), Dropped("safetySettings"), Own],
     ),
-    row(
-        "`labels`",
-        r#"{"labels":{"a":"b"}}"#,
-        [Dropped("labels"), Dropped("labels"), Dropped("labels"), Own],
-    ),
+    row("`labels`", r#"{"labels":{"a":"b"}}"#, [Dropped("labels"), Dropped("labels"), Dropped("labels"), Own]),
     row(
         "`cachedContent`",
         r#"{"cachedContent":"cachedContents/1"}"#,

@@ -143,11 +143,7 @@ pub(super) const ROWS: &[Row] = &[
         r#"{"top_p":0.5}"#,
         [to("top_p", "0.5"), to("top_p", "0.5"), Own, to("generationConfig.topP", "0.5")],
     ),
-    row(
-        "`top_k`",
-        r#"{"top_k":5}"#,
-        [Dropped("top_k"), Dropped("top_k"), Own, to("generationConfig.topK", "5")],
-    ),
+    row("`top_k`", r#"{"top_k":5}"#, [Dropped("top_k"), Dropped("top_k"), Own, to("generationConfig.topK", "5")]),
     row(
         "`stop_sequences`",
         r#"{"stop_sequences":["X"]}"#,
