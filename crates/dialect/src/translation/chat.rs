@@ -18,9 +18,9 @@ pub(super) const ROWS: &[Row] = &[
         r#"{"messages":[{"role":"user","content":"hi"},{"role":"system","content":"s"},{"role":"user","content":"go"}]}"#,
         [
             Own,
-            to("input[1].content", r#""s""#),
-            to("messages[0].content[1].text", r#""<system>\ns\n</system>""#),
-            to("contents[0].parts[1].text", r#""<system>\ns\n</system>""#),
+            to("input[1].content[0].text", r#""s""#),
+            to("messages[0].content[1].text", r#""<system>s</system>""#),
+            to("contents[0].parts[1].text", r#""<system>s</system>""#),
         ],
     ),
     row(

@@ -147,7 +147,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "`stop_sequences`",
         r#"{"stop_sequences":["X"]}"#,
-        [to("stop", r#"["X"]"#), Dropped("stop_sequences"), Own, to("generationConfig.stopSequences", r#"["X"]"#)],
+        [to("stop", r#"["X"]"#), Dropped("stop"), Own, to("generationConfig.stopSequences", r#"["X"]"#)],
     ),
     row(
         "`thinking` of `enabled`",
@@ -182,7 +182,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "`metadata.user_id`",
         r#"{"metadata":{"user_id":"u"}}"#,
-        [to("user", r#""u""#), to("user", r#""u""#), Own, Dropped("metadata.user_id")],
+        [to("user", r#""u""#), to("user", r#""u""#), Own, Dropped("user")],
     ),
     row(
         "`service_tier`",

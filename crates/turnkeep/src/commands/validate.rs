@@ -105,11 +105,8 @@ fn array(dialect: Dialect, bytes: &Bytes) -> Result<String, String> {
         let raw = r.raw()?;
         event += 1;
         if wrong.is_none() {
-            let frame = sse::Frame {
-                event: None,
-                data: Some(Bytes::copy_from_slice(raw.as_bytes())),
-                raw: Bytes::new(),
-            };
+            let frame =
+                sse::Frame { event: None, data: Some(Bytes::copy_from_slice(raw.as_bytes())), raw: Bytes::new() };
             wrong = order.frame(&frame).err().map(|what| (event, what));
         }
         Ok(())
@@ -157,7 +154,8 @@ mod tests {
 
     #[test]
     fn a_body_is_a_whole_answer_an_error_or_neither() {
-        let whole = r#"{"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}]}"#;
+        let whole =
+            r#"{"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}]}"#;
         assert_eq!(of(Dialect::Chat, whole).unwrap(), "chat: a whole answer");
         let error = r#"{"error":{"message":"no","type":"server_error","param":null,"code":null}}"#;
         assert_eq!(of(Dialect::Chat, error).unwrap(), "chat: an error body");
