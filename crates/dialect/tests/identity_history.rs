@@ -116,6 +116,10 @@ fn an_answer_that_comes_back_is_known_streamed_and_plain_in_every_dialect() {
             let plain =
                 answered(&before, &recorded(dialect, false, whole.to_string())).unwrap_or_else(|| panic!("{what}"));
             assert_eq!(streamed, plain, "{what}");
+            if whole["output"].as_array().is_some_and(Vec::is_empty) {
+                // An answer without a word is no item, so nothing of it comes back.
+                continue;
+            }
             let next = conversation(Some(&whole));
             assert_eq!(next.answers, [streamed], "{what}");
             assert_ne!(next.all, streamed, "{what}");
