@@ -1,6 +1,5 @@
 //! Gemini generateContent, on both sides.
 
-pub(crate) mod array;
 mod chunk;
 pub mod classify;
 mod classify_table;

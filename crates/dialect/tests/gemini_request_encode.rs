@@ -285,7 +285,7 @@ fn a_call_that_gemini_did_not_make_gets_the_placeholder_where_it_is_asked_for() 
 #[test]
 fn tools_go_with_their_json_schema_and_the_choice_with_them() {
     let schema = r#"{"type":"object","properties":{"a":{"$ref":"x"}},"additionalProperties":false}"#;
-    let custom = ToolKind::Custom { name: "c".into(), description: Some("d".into()), format: Some("{}") };
+    let custom = ToolKind::Custom { name: "c".into(), description: Some("d".into()), format: Some("{}".into()) };
     let tools = vec![function("f", Some(schema)), function("g", None), Tool { index: 2, kind: custom }];
     let with = |choice| Turn { tools: tools.clone(), tool_choice: choice, ..hello() };
     let (body, dropped) = to(&with(None), "gemini-3-pro");

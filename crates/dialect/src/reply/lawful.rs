@@ -7,9 +7,10 @@
 //! left to the check of the events; whatever begins, ends or closes something is read. A breach is a mistake of ours, and
 //! never silent.
 
-use super::ReplyFault;
+use super::{ReplyFault, ReplyOptions};
 use crate::event::{self, Event};
-use crate::{chat, messages};
+use crate::request::{Operation, StreamForm};
+use crate::{chat, gemini, messages, responses};
 use bytes::Bytes;
 use turnkeep_base::{Dialect, FaultKind};
 use turnkeep_wire::sse;
@@ -27,16 +28,22 @@ pub(super) struct Lawful {
 #[derive(Debug)]
 enum Written {
     Chat(chat::order::Order),
+    Responses(responses::outline::Outline),
     Messages(messages::order::Order),
+    Gemini(gemini::order::Order),
+    /// A form that has no validator: the older completions, and Gemini's array, whose elements stand in one document.
     Unchecked,
 }
 
 impl Lawful {
-    pub(super) fn new(client: Dialect) -> Self {
-        let written = match client {
-            Dialect::Chat => Written::Chat(chat::order::Order::default()),
-            Dialect::Messages => Written::Messages(messages::order::Order::default()),
-            Dialect::Responses | Dialect::Gemini => Written::Unchecked,
+    pub(super) fn new(options: &ReplyOptions) -> Self {
+        let client = options.client;
+        let written = match (client, options.asked.operation, options.asked.form) {
+            (_, Operation::Complete | Operation::Embed, _) | (_, _, StreamForm::Array) => Written::Unchecked,
+            (Dialect::Chat, _, StreamForm::Events) => Written::Chat(chat::order::Order::default()),
+            (Dialect::Responses, _, StreamForm::Events) => Written::Responses(responses::outline::Outline::default()),
+            (Dialect::Messages, _, StreamForm::Events) => Written::Messages(messages::order::Order::default()),
+            (Dialect::Gemini, _, StreamForm::Events) => Written::Gemini(gemini::order::Order::default()),
         };
         // Our own bytes, which are in memory already.
         Lawful { client, events: event::Order::default(), reader: sse::Reader::new(usize::MAX / 2), written }
@@ -49,7 +56,13 @@ impl Lawful {
 
     /// The bytes that the event became.
     pub(super) fn bytes(&mut self, event: &Event, bytes: &Bytes) -> Result<(), ReplyFault> {
-        if bytes.is_empty() || matches!(event, Event::Delta { .. }) || matches!(self.written, Written::Unchecked) {
+        if bytes.is_empty() || matches!(self.written, Written::Unchecked) {
+            return Ok(());
+        }
+        if matches!(event, Event::Delta { .. }) {
+            if let Written::Responses(outline) = &mut self.written {
+                outline.unread(bytes);
+            }
             return Ok(());
         }
         self.reader.push(bytes.clone());
@@ -65,7 +78,9 @@ impl Lawful {
     fn frame(&mut self, frame: &sse::Frame) -> Result<(), String> {
         match &mut self.written {
             Written::Chat(order) => order.frame(frame),
+            Written::Responses(outline) => outline.frame(frame),
             Written::Messages(order) => order.frame(frame),
+            Written::Gemini(order) => order.frame(frame),
             Written::Unchecked => Ok(()),
         }
     }
@@ -73,7 +88,9 @@ impl Lawful {
     fn finish(&self) -> Result<(), String> {
         match &self.written {
             Written::Chat(order) => order.finish(),
+            Written::Responses(outline) => outline.finish(),
             Written::Messages(order) => order.finish(),
+            Written::Gemini(order) => order.finish(),
             Written::Unchecked => Ok(()),
         }
     }
@@ -88,6 +105,20 @@ mod tests {
     use super::*;
     use crate::event::{Block, Finish};
 
+    fn options(client: Dialect) -> ReplyOptions {
+        ReplyOptions {
+            client,
+            upstream: Dialect::Chat,
+            model: "m".into(),
+            usage_wanted: false,
+            choices: 1,
+            id: "1".into(),
+            created: 0,
+            max_event: 1 << 20,
+            asked: super::super::Asked::default(),
+        }
+    }
+
     fn start() -> Event {
         Event::Start { id: None, model: None, usage: None }
     }
@@ -95,7 +126,7 @@ mod tests {
     #[test]
     fn events_out_of_order_are_our_own_mistake() {
         for client in Dialect::ALL {
-            let mut lawful = Lawful::new(client);
+            let mut lawful = Lawful::new(&options(client));
             lawful.event(&start()).unwrap();
             let fault = lawful.event(&Event::BlockStop { block: 0 }).unwrap_err();
             assert_eq!(fault.kind, FaultKind::GatewayBug);
@@ -114,7 +145,7 @@ mod tests {
             (Dialect::Messages, &block, "event: ping\ndata: {\"type\":\"pong\"}\n\n", "carries data of type"),
             (Dialect::Messages, &Event::End, "event: ping\ndata: {\"type\":\"ping\"}\n\n", "stops in the state Fresh"),
         ] {
-            let mut lawful = Lawful::new(client);
+            let mut lawful = Lawful::new(&options(client));
             let fault = lawful.bytes(event, &Bytes::from_static(bytes.as_bytes())).unwrap_err();
             assert_eq!(fault.kind, FaultKind::GatewayBug);
             assert!(fault.evidence.detail.contains(says), "{}", fault.evidence.detail);
