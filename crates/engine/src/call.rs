@@ -1,6 +1,7 @@
 //! Writing a turn for one route: the same bytes with the named edits, or the translation; and the headers that cross.
 
 use crate::engine::TurnInput;
+use crate::fetched;
 use crate::route::Route;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -44,6 +45,9 @@ pub fn write(input: &TurnInput, route: &Route, elsewhere: bool) -> Result<Writte
         return Ok(Written { path, headers: input.headers.clone(), body, dropped, names: Arc::default() });
     }
     let mut turn = request.turn()?;
+    if route.upstream.dialect == Dialect::Gemini {
+        fetched::put(&mut turn, &input.fetched)?;
+    }
     let stripped = elsewhere && identity::strip_opaque_state(&mut turn);
     let mut encoded = encode(route.upstream.dialect, &turn, &route.model)?;
     if stripped && !encoded.dropped.iter().any(|name| name == "thinking") {
@@ -84,7 +88,11 @@ fn path(upstream: Dialect, request: &ClientRequest, model: &str, beta: bool) -> 
                 Operation::Generate | Operation::Complete if request.stream => "streamGenerateContent?alt=sse",
                 Operation::Generate | Operation::Complete => "generateContent",
             };
-            format!("/v1beta/models/{}:{verb}", segment(model)).into()
+            let (folder, name) = match model.strip_prefix("tunedModels/") {
+                Some(name) => ("tunedModels", name),
+                None => ("models", model.strip_prefix("models/").unwrap_or(model)),
+            };
+            format!("/v1beta/{folder}/{}:{verb}", segment(name)).into()
         }
     }
 }

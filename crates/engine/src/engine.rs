@@ -3,6 +3,7 @@
 use crate::admission::Admission;
 use crate::bonds::Bonds;
 use crate::drive::Drive;
+use crate::fetched::Fetches;
 use crate::kept::{At, Kept};
 use crate::pipe::{ReplyReader, reply_pipe};
 use crate::ports::{AnswerStore, Echo, FaultLog, KeptAnswer, Ledger, Permit, Random, Reservation, WallClock};
@@ -53,6 +54,8 @@ pub struct TurnInput {
     pub model_label: Arc<str>,
     /// Where it may go, in order.
     pub routes: Arc<[Route]>,
+    /// What URLs in the request name, for upstreams that take bytes only; empty where none of its routes is to such one.
+    pub fetched: Arc<Fetches>,
     /// The client's headers that may cross to a same-dialect upstream.
     pub headers: HeaderMap,
     /// The client asked for the beta form of the Messages API (`?beta=true`).

@@ -301,6 +301,41 @@ pub trait Permit: Send + Sync {
     fn holds(&self) -> bool;
 }
 
+/// What a URL in a request holds.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Fetched {
+    /// As `image/png`; the bytes begin as such a thing does.
+    pub media_type: &'static str,
+    /// The bytes in base 64.
+    pub base64: Arc<str>,
+    /// How many bytes they are.
+    pub bytes: u64,
+}
+
+impl std::fmt::Debug for Fetched {
+    /// Without the content.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fetched").field("media_type", &self.media_type).field("bytes", &self.bytes).finish()
+    }
+}
+
+/// Why a URL's content could not be had. The text names the host at most, never a path or a query.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct FetchError {
+    /// What was wrong, in words.
+    pub why: String,
+    /// The URL leads where no client's URL may: it was refused before anything was sent to the place.
+    pub refused: bool,
+}
+
+/// Fetches what a client's URL names, for upstreams that take bytes only. It goes nowhere but to public hosts and to
+/// places that the operator has allowed.
+pub trait Fetch: Send + Sync {
+    /// The content. Dropping the future ends the fetch.
+    fn fetch<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<Fetched, FetchError>>;
+}
+
 /// Wall time, for what is written down. Running timers are the runtime's own monotonic clock.
 pub trait WallClock: Send + Sync {
     /// Unix milliseconds.

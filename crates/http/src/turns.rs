@@ -1,4 +1,4 @@
-//! From a request to a turn: read, check, resolve, start; and the lists of models.
+//! From a request to a turn: read, check, resolve, start.
 
 use crate::accept::Peer;
 use crate::callers::{Caller, KeyDigest};
@@ -9,7 +9,7 @@ use crate::limits::{Refusal, told};
 use crate::read_body::{self, Unread};
 use crate::reply_body::ReplyBody;
 use crate::service::Gateway;
-use crate::{headers, respond};
+use crate::{headers, remote, respond};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -17,25 +17,36 @@ use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 use turnkeep_base::{CallerScope, ClientError, Dialect, FaultKind, TurnId};
 use turnkeep_dialect::identity;
-use turnkeep_dialect::request::{self, ClientRequest, Operation};
-use turnkeep_dialect::{chat, gemini, messages};
+use turnkeep_dialect::messages;
+use turnkeep_dialect::request::{self, ClientRequest, InPath, Operation};
+use turnkeep_engine::count::{count_body, counts};
 use turnkeep_engine::ports::Permit;
 use turnkeep_engine::route::{Route, Tier};
 use turnkeep_engine::{Terms, TurnInput};
 use turnkeep_policy::limits::{Amount, Spend};
 use turnkeep_policy::settle;
 
+/// What a path asks for.
+pub struct Asks {
+    /// In whose dialect.
+    pub dialect: Dialect,
+    /// What.
+    pub operation: Operation,
+    /// What else the path says, where the dialect has it there.
+    pub in_path: Option<InPath>,
+}
+
 /// Answers a turn's request.
 pub async fn turn(
     gateway: &Arc<Gateway>,
     caller: Arc<Caller>,
     key: KeyDigest,
-    dialect: Dialect,
-    operation: Operation,
+    asks: Asks,
     request: Request<ClientBody>,
 ) -> Response<ReplyBody> {
     let id = gateway.engine.turn_id();
-    let mut response = match admit(gateway, &caller, key, dialect, operation, request, id).await {
+    let dialect = asks.dialect;
+    let mut response = match admit(gateway, &caller, key, asks, request, id).await {
         Ok(Admitted::Turn(input)) => run(gateway, *input, dialect, id).await,
         Ok(Admitted::Counted(response)) => response,
         Err(Unread::Refused(error)) => {
@@ -76,8 +87,7 @@ async fn admit(
     gateway: &Arc<Gateway>,
     caller: &Arc<Caller>,
     key: KeyDigest,
-    dialect: Dialect,
-    operation: Operation,
+    asks: Asks,
     request: Request<ClientBody>,
     id: TurnId,
 ) -> Result<Admitted, Unread> {
@@ -113,19 +123,27 @@ async fn admit(
     // Bodies can take long, and the gateway may have been asked to stop meanwhile.
     refuse_if_draining(gateway)?;
     let received = Instant::now();
-    let read = request::read(dialect, operation, body.bytes).map_err(|invalid| refuse(invalid.into()))?;
+    let Asks { dialect, operation, in_path } = asks;
+    let read = match in_path {
+        Some(path) => request::read_in_path(operation, path, body.bytes),
+        None => request::read(dialect, operation, body.bytes),
+    };
+    let read = read.map_err(|invalid| refuse(invalid.into()))?;
     let Resolved { label, routes, cache } = resolve(gateway, caller, &read).map_err(refuse)?;
     let routes = match operation {
-        Operation::Generate | Operation::Complete | Operation::Embed => routes,
+        Operation::Generate | Operation::Complete => routes,
+        Operation::Embed => embedding(&read.model, &routes).map_err(refuse)?,
         Operation::CountTokens => {
-            let counting: Arc<[Route]> =
-                routes.iter().filter(|r| r.upstream.dialect == dialect && r.tier == Tier::Own).cloned().collect();
+            let counting = counting(dialect, &routes);
             if counting.is_empty() {
                 return count(dialect, &read, id).map(Admitted::Counted).map_err(refuse);
             }
             counting
         }
     };
+    let fetched = remote::fetch(gateway, &read, &routes).await.map_err(refuse)?;
+    // Fetching can take long, too.
+    refuse_if_draining(gateway)?;
     let held = gateway.meters.reserve(caller, estimate(&read, &routes)).map_err(limited)?;
     let peer = head.extensions.get::<Peer>();
     let session = identity::session(&read, &|name| head.headers.get(name)?.to_str().ok());
@@ -144,6 +162,7 @@ async fn admit(
         permit: Arc::new(StillKnown { gateway: gateway.clone(), key }),
         model_label: label,
         routes,
+        fetched,
         headers: headers::up(&head.headers),
         beta: head.uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "beta=true")),
         timeout,
@@ -151,6 +170,29 @@ async fn admit(
         request: read,
         memory: body.share.map(|share| Box::new(share) as Box<dyn std::any::Any + Send + Sync>),
     })))
+}
+
+/// The model's own routes whose upstreams count tokens: those of the client's dialect, which know the request as it is,
+/// before the others.
+fn counting(client: Dialect, routes: &[Route]) -> Arc<[Route]> {
+    let able = || routes.iter().filter(|route| route.tier == Tier::Own && counts(route.upstream.dialect));
+    let own = able().filter(|route| route.upstream.dialect == client);
+    own.chain(able().filter(|route| route.upstream.dialect != client)).cloned().collect()
+}
+
+/// The routes whose upstreams make embeddings.
+fn embedding(model: &str, routes: &[Route]) -> Result<Arc<[Route]>, ClientError> {
+    let able = |route: &&Route| match route.upstream.dialect {
+        Dialect::Chat | Dialect::Gemini => true,
+        Dialect::Responses | Dialect::Messages => false,
+    };
+    let able: Arc<[Route]> = routes.iter().filter(able).cloned().collect();
+    if able.iter().any(|route| route.tier == Tier::Own) {
+        return Ok(able);
+    }
+    let message =
+        format!("model: no upstream of {model:?} makes embeddings; name a model of an openai or gemini upstream");
+    Err(ClientError::invalid("model", message))
 }
 
 /// What a turn may come to: all the output that it allows, at the dearest price that it may go to.
@@ -243,7 +285,7 @@ fn unpriced(gateway: &Gateway, name: &str) -> ClientError {
 fn count(dialect: Dialect, request: &ClientRequest, id: TurnId) -> Result<Response<ReplyBody>, ClientError> {
     let turn = request.turn().map_err(ClientError::from)?;
     let tokens = messages::count::estimate(&turn);
-    let mut response = respond::json(StatusCode::OK, messages::count::count_body(tokens));
+    let mut response = respond::json(StatusCode::OK, count_body(dialect, tokens));
     let headers = response.headers_mut();
     headers.insert("x-turnkeep-estimated", HeaderValue::from_static("input_tokens"));
     if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
@@ -264,42 +306,4 @@ async fn run(gateway: &Arc<Gateway>, input: TurnInput, dialect: Dialect, id: Tur
     *response.status_mut() = head.status;
     *response.headers_mut() = head.headers;
     response
-}
-
-/// The models that a key may use, in the dialect's shape.
-pub fn models(gateway: &Gateway, caller: &Caller, dialect: Dialect) -> Response<ReplyBody> {
-    let catalog = gateway.catalog.load();
-    let names = catalog.names(&caller.models);
-    let created = started(gateway);
-    let body = match dialect {
-        Dialect::Chat | Dialect::Responses => chat::models::list(&names, created),
-        Dialect::Messages => messages::models::list(&names, created),
-        Dialect::Gemini => gemini::models::list(&names),
-    };
-    respond::json(StatusCode::OK, body)
-}
-
-/// One of them.
-pub fn model(
-    gateway: &Gateway,
-    caller: &Caller,
-    dialect: Dialect,
-    name: &str,
-) -> Result<Response<ReplyBody>, ClientError> {
-    let catalog = gateway.catalog.load();
-    if catalog.resolve(name).is_none() || !caller.models.allow(name) {
-        let message = format!("model: there is no model {name:?} that this key may use");
-        return Err(ClientError::new(404, "model_not_found", message));
-    }
-    let body = match dialect {
-        Dialect::Chat | Dialect::Responses => chat::models::one(name, started(gateway)),
-        Dialect::Messages => messages::models::one(name, started(gateway)),
-        Dialect::Gemini => gemini::models::one(name),
-    };
-    Ok(respond::json(StatusCode::OK, body))
-}
-
-/// Unix seconds of the gateway's start: the lists' `created`, as the configuration tells no other time.
-fn started(gateway: &Gateway) -> u64 {
-    (gateway.engine.clock.unix_ms() / 1000).saturating_sub(gateway.started.elapsed().as_secs())
 }
