@@ -262,7 +262,6 @@ pub fn percent_decoded(segment: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderMap;
 
     fn dialect(path: &str, query: Option<&str>, names: &[&'static str]) -> Dialect {
         let value = http::HeaderValue::from_static("x");
