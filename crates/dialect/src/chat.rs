@@ -10,6 +10,7 @@ mod classify_table;
 pub mod completions;
 pub mod embeddings;
 pub mod error;
+mod fields;
 pub mod models;
 pub mod order;
 pub mod reply_decode;

@@ -10,6 +10,7 @@
 pub mod chat;
 pub mod classify;
 pub mod connect;
+pub mod count;
 pub mod dropped;
 pub mod envelope;
 pub mod event;

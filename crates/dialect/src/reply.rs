@@ -171,6 +171,7 @@ enum Decoder {
 #[derive(Debug)]
 enum Encoder {
     Chat(chat::reply_encode::StreamEncoder),
+    Completion(chat::completions::StreamEncoder),
     Responses(responses::reply_encode::StreamEncoder),
     Messages(messages::reply_encode::StreamEncoder),
     Gemini(gemini::reply_encode::StreamEncoder),
@@ -316,6 +317,9 @@ fn translating(options: &ReplyOptions) -> Way {
         Dialect::Gemini => Decoder::Gemini(gemini::reply_decode::StreamDecoder::new(options)),
     };
     let encoder = match options.client {
+        Dialect::Chat if options.asked.operation == Operation::Complete => {
+            Encoder::Completion(chat::completions::StreamEncoder::new(options))
+        }
         Dialect::Chat => Encoder::Chat(chat::reply_encode::StreamEncoder::new(options)),
         Dialect::Responses => Encoder::Responses(responses::reply_encode::StreamEncoder::new(options)),
         Dialect::Messages => Encoder::Messages(messages::reply_encode::StreamEncoder::new(options)),
@@ -330,6 +334,7 @@ fn translate(events: &mut Vec<Event>, encoder: &mut Encoder, facts: &mut Facts, 
         let mut bytes = Vec::new();
         let class = match encoder {
             Encoder::Chat(encoder) => encoder.event(&event, &mut bytes),
+            Encoder::Completion(encoder) => encoder.event(&event, &mut bytes),
             Encoder::Responses(encoder) => encoder.event(&event, &mut bytes),
             Encoder::Messages(encoder) => encoder.event(&event, &mut bytes),
             Encoder::Gemini(encoder) => encoder.event(&event, &mut bytes),
@@ -366,6 +371,9 @@ pub fn note(event: &Event, facts: &mut Facts) {
 
 /// Reads a whole plain answer and gives the client's: the same bytes in the same dialect, else the translation.
 pub fn plain(options: &ReplyOptions, body: Bytes) -> Result<(Bytes, Facts), ReplyFault> {
+    if options.asked.operation == Operation::Embed {
+        return embedded(options, body);
+    }
     let mut facts = Facts::default();
     let off_spec = options.upstream == Dialect::Responses && responses::tap::is_off_spec(&body);
     if options.client == options.upstream && !off_spec {
@@ -387,12 +395,25 @@ pub fn plain(options: &ReplyOptions, body: Bytes) -> Result<(Bytes, Facts), Repl
         note(event, &mut facts);
     }
     let out = match options.client {
+        Dialect::Chat if options.asked.operation == Operation::Complete => chat::completions::plain(&events, options),
         Dialect::Chat => chat::reply_encode::plain(&events, options),
         Dialect::Responses => responses::reply_encode::plain(&events, options),
         Dialect::Messages => messages::reply_encode::plain(&events, options),
         Dialect::Gemini => gemini::reply_encode::plain(&events, options),
     };
     Ok((out.into(), facts))
+}
+
+/// Vectors for a client of embeddings.
+fn embedded(options: &ReplyOptions, body: Bytes) -> Result<(Bytes, Facts), ReplyFault> {
+    match options.upstream {
+        Dialect::Gemini => chat::embeddings::from_gemini(&body, options),
+        Dialect::Chat | Dialect::Responses | Dialect::Messages => {
+            let mut facts = Facts::default();
+            chat::embeddings::plain(&body, &mut facts)?;
+            Ok((body, facts))
+        }
+    }
 }
 
 /// The HTTP status and body of an error in a dialect. `request_id` is our turn's id.

@@ -173,12 +173,15 @@ fn usage(r: &mut Reader<'_>) -> Result<Usage, Invalid> {
 
 fn choice<'a>(r: &mut Reader<'a>, at: usize) -> Result<Choice<'a>, Invalid> {
     let mut out = Choice { index: at as u64, ..Choice::default() };
+    let mut continuation = None;
     if r.kind()? != Kind::Object {
         r.skip()?;
         return Ok(out);
     }
     r.object(|r, key| {
         match key {
+            // Of a legacy completion, which has neither `delta` nor `message`.
+            "text" => continuation = text(r)?,
             "index" => out.index = whole(r)?.unwrap_or(out.index),
             "finish_reason" => out.finish = text(r)?.filter(|reason| !reason.is_empty()),
             "delta" | "message" if r.kind()? == Kind::Object => {
@@ -193,6 +196,9 @@ fn choice<'a>(r: &mut Reader<'a>, at: usize) -> Result<Choice<'a>, Invalid> {
         }
         Ok::<(), Invalid>(())
     })?;
+    if !out.has_body {
+        out.content = continuation;
+    }
     Ok(out)
 }
 
