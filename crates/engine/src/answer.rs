@@ -1,6 +1,5 @@
 //! One attempt's answer being read: the codec, what it holds back, and the upstream's error when that is what comes.
 
-use crate::count::{count_body, count_reply};
 use crate::ports::{Answer, AnswerBody};
 use crate::upstream_error::UpstreamError;
 use bytes::{Bytes, BytesMut};
@@ -11,6 +10,7 @@ use std::time::Duration;
 use turnkeep_base::limit::{MAX_ERROR_BODY, MAX_EVENT};
 use turnkeep_base::{Declared, Dialect, Evidence, Fault, FaultKind, Phase};
 use turnkeep_dialect::classify;
+use turnkeep_dialect::count::{count_body, count_reply};
 use turnkeep_dialect::event::Class;
 use turnkeep_dialect::reply::{Facts, Piece, Progress, ReplyFault, ReplyOptions, StreamCodec};
 use turnkeep_dialect::request::{ClientRequest, Operation};

@@ -10,7 +10,6 @@ mod answer;
 pub mod bonds;
 mod call;
 mod closing;
-pub mod count;
 mod drive;
 pub mod ending;
 pub mod engine;

@@ -16,10 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 use turnkeep_base::{CallerScope, ClientError, Dialect, FaultKind, TurnId};
+use turnkeep_dialect::count::{count_body, estimate as estimated_tokens};
 use turnkeep_dialect::identity;
-use turnkeep_dialect::messages;
 use turnkeep_dialect::request::{self, ClientRequest, InPath, Operation};
-use turnkeep_engine::count::{count_body, counts};
 use turnkeep_engine::ports::Permit;
 use turnkeep_engine::route::{Route, Tier};
 use turnkeep_engine::{Terms, TurnInput};
@@ -180,6 +179,14 @@ fn counting(client: Dialect, routes: &[Route]) -> Arc<[Route]> {
     own.chain(able().filter(|route| route.upstream.dialect != client)).cloned().collect()
 }
 
+/// Whether an upstream of this dialect counts tokens.
+fn counts(upstream: Dialect) -> bool {
+    match upstream {
+        Dialect::Messages | Dialect::Gemini | Dialect::Responses => true,
+        Dialect::Chat => false,
+    }
+}
+
 /// The routes whose upstreams make embeddings.
 fn embedding(model: &str, routes: &[Route]) -> Result<Arc<[Route]>, ClientError> {
     let able = |route: &&Route| match route.upstream.dialect {
@@ -284,7 +291,7 @@ fn unpriced(gateway: &Gateway, name: &str) -> ClientError {
 /// No upstream of the model counts tokens: an estimate, which says that it is one.
 fn count(dialect: Dialect, request: &ClientRequest, id: TurnId) -> Result<Response<ReplyBody>, ClientError> {
     let turn = request.turn().map_err(ClientError::from)?;
-    let tokens = messages::count::estimate(&turn);
+    let tokens = estimated_tokens(&turn);
     let mut response = respond::json(StatusCode::OK, count_body(dialect, tokens));
     let headers = response.headers_mut();
     headers.insert("x-turnkeep-estimated", HeaderValue::from_static("input_tokens"));
