@@ -345,7 +345,7 @@ impl Drive {
     /// How long the attempt under way may go on without its client, if its upstream's policy lets it.
     fn may_finish(&self) -> Option<Duration> {
         match self.lease.as_ref()?.route().upstream.on_client_gone {
-            OnClientGone::Finish { max_time, .. } if self.keeps() => Some(max_time),
+            OnClientGone::Finish { max_time, .. } if self.keeps() && !self.input.terms.background => Some(max_time),
             OnClientGone::Finish { .. } | OnClientGone::Cancel => None,
         }
     }
@@ -457,7 +457,7 @@ impl Drive {
                 form: request.form,
                 names: self.tool_names.clone(),
                 body: self.input.terms.shown.clone().unwrap_or_else(|| request.body.clone()),
-                anew: self.input.terms.anew,
+                anew: self.input.terms.background,
             },
         }
     }

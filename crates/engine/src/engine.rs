@@ -5,7 +5,9 @@ use crate::bonds::Bonds;
 use crate::drive::Drive;
 use crate::kept::{At, Kept};
 use crate::pipe::{ReplyReader, reply_pipe};
-use crate::ports::{AnswerStore, Echo, FaultLog, KeepAnswer, KeptAnswer, Ledger, Permit, Random, Reservation, WallClock};
+use crate::ports::{
+    AnswerStore, Echo, FaultLog, KeepAnswer, KeptAnswer, Ledger, Permit, Random, Reservation, WallClock,
+};
 use crate::recorder::Room;
 use crate::route::{Route, Rules};
 use crate::tally::Tally;
@@ -41,8 +43,9 @@ pub struct Terms {
     /// The body as the client sent it, where the request was filled up from what is stored for the caller: answers repeat
     /// this one's fields, and an idempotency key stands for it.
     pub shown: Option<Bytes>,
-    /// The answer is to have the gateway's own ids: it is read and written anew within the dialect too.
-    pub anew: bool,
+    /// It is made in the background: the answer has the gateway's own ids, so that it is read and written anew within the
+    /// dialect too, and its reader leaves only to cancel it.
+    pub background: bool,
     /// Stores the answer.
     pub keep: Option<Box<dyn KeepAnswer>>,
 }

@@ -1,5 +1,6 @@
 //! Which dialect a path speaks and what it asks for. Errors of every kind are in the dialect of their path.
 
+use crate::responses::{self, StoredPlace};
 use http::Method;
 use std::borrow::Cow;
 use turnkeep_base::Dialect;
@@ -14,6 +15,8 @@ pub enum Place<'a> {
     Models,
     /// One model.
     Model(&'a str),
+    /// What the Responses API stores.
+    Stored(StoredPlace<'a>),
     /// Claude Code's greeting.
     Hello,
     /// Liveness.
@@ -33,6 +36,7 @@ pub fn place(path: &str) -> Place<'_> {
     let path = strip_prefix(path);
     match path {
         "/v1/chat/completions" => Place::Turn(Dialect::Chat, Operation::Generate),
+        "/v1/responses" => Place::Turn(Dialect::Responses, Operation::Generate),
         "/v1/messages" => Place::Turn(Dialect::Messages, Operation::Generate),
         "/v1/messages/count_tokens" => Place::Turn(Dialect::Messages, Operation::CountTokens),
         "/v1/models" => Place::Models,
@@ -41,9 +45,10 @@ pub fn place(path: &str) -> Place<'_> {
         "/readyz" => Place::Ready,
         "/metrics" => Place::Metrics,
         "/dashboard/api/connect-metrics" => Place::ConnectMetrics,
-        other => match other.strip_prefix("/v1/models/") {
-            Some(id) if !id.is_empty() => Place::Model(id),
-            Some(_) | None => Place::Unknown,
+        other => match (other.strip_prefix("/v1/models/"), responses::place(other)) {
+            (Some(id), _) if !id.is_empty() => Place::Model(id),
+            (_, Some(stored)) => Place::Stored(stored),
+            (Some(_) | None, None) => Place::Unknown,
         },
     }
 }
@@ -61,8 +66,17 @@ fn strip_prefix(path: &str) -> &str {
 
 /// The dialect that an error at this place is written in.
 pub fn error_dialect(place: &Place<'_>, path: &str, headers: &http::HeaderMap) -> Dialect {
-    if let Place::Turn(dialect, _) = place {
-        return *dialect;
+    match place {
+        Place::Turn(dialect, _) => return *dialect,
+        Place::Stored(_) => return Dialect::Responses,
+        Place::Models
+        | Place::Model(_)
+        | Place::Hello
+        | Place::Health
+        | Place::Ready
+        | Place::Metrics
+        | Place::ConnectMetrics
+        | Place::Unknown => {}
     }
     let messages = path.starts_with("/anthropic/")
         || path.starts_with("/v1/messages")
@@ -74,6 +88,7 @@ pub fn error_dialect(place: &Place<'_>, path: &str, headers: &http::HeaderMap) -
 pub fn methods(place: &Place<'_>) -> &'static [Method] {
     match place {
         Place::Turn(..) => &[Method::POST],
+        Place::Stored(stored) => responses::methods(stored),
         Place::Hello => &[Method::HEAD, Method::GET],
         Place::Models | Place::Model(_) | Place::Health | Place::Ready | Place::Metrics | Place::ConnectMetrics => {
             &[Method::GET, Method::HEAD]
@@ -87,7 +102,6 @@ pub fn nothing_at(method: &Method, path: &str) -> String {
     let bare = strip_prefix(path);
     let under = |root: &str| bare.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     let known = [
-        ("/v1/responses", "the Responses API"),
         ("/v1/completions", "the legacy completions endpoint"),
         ("/v1/embeddings", "the embeddings endpoint"),
         ("/v1beta", "the Gemini API"),
@@ -154,7 +168,7 @@ mod tests {
 
     #[test]
     fn an_endpoint_of_other_servers_is_said_not_to_be_in_this_version() {
-        let paths = ["/v1/responses", "/openai/v1/embeddings", "/v1/completions", "/v1beta/models/g:generateContent"];
+        let paths = ["/openai/v1/embeddings", "/v1/completions", "/v1beta/models/g:generateContent"];
         for path in paths {
             let message = nothing_at(&Method::POST, path);
             assert!(message.contains("not in this version") && message.contains("/v1/messages"), "{message}");
@@ -168,5 +182,7 @@ mod tests {
         assert_eq!(place("/openai/v1/models/gpt"), Place::Model("gpt"));
         assert_eq!(place("/openaix/v1/models"), Place::Unknown);
         assert_eq!(place("/v1/models/"), Place::Unknown);
+        assert_eq!(place("/openai/v1/responses/resp_1"), Place::Stored(StoredPlace::Response("resp_1")));
+        assert_eq!(place("/v1/responses"), Place::Turn(Dialect::Responses, Operation::Generate));
     }
 }

@@ -18,6 +18,7 @@ mod read_body;
 mod receipts;
 mod reply_body;
 mod respond;
+mod responses;
 mod service;
 mod tls;
 mod turns;

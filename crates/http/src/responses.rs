@@ -15,11 +15,12 @@ mod record;
 mod retrieve;
 mod state;
 
-pub(crate) use background::start;
+pub(crate) use background::{Background, start};
 pub(crate) use begin::{Begun, begin, plain};
 pub(crate) use library::Library;
 pub use paths::StoredPlace;
 pub(crate) use paths::{methods, place};
+pub(crate) use retrieve::{Wanted, answer};
 
 use crate::reply_body::ReplyBody;
 use crate::respond;

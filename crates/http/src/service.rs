@@ -9,6 +9,7 @@ use crate::limits::Meters;
 use crate::proxies::Proxies;
 use crate::receipts::{Delivery, Receipts};
 use crate::reply_body::ReplyBody;
+use crate::responses::{self, Library};
 use crate::{headers, operator, read_body, respond, turns};
 use arc_swap::ArcSwap;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
@@ -18,8 +19,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
-use turnkeep_base::{AccountId, ClientError, FaultKind};
+use turnkeep_base::{AccountId, ClientError, Dialect, FaultKind};
+use turnkeep_dialect::request::Operation;
 use turnkeep_engine::Engine;
+use turnkeep_engine::ports::ContentStore;
 
 /// Bounds of the client side.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +99,8 @@ pub struct GatewayParts {
     pub delivery: Delivery,
     /// The use that keys make of their limits.
     pub meters: Arc<Meters>,
+    /// Where callers' responses and conversations are stored.
+    pub content: Arc<dyn ContentStore>,
 }
 
 /// A gateway.
@@ -109,6 +114,7 @@ pub struct Gateway {
     pub(crate) receipts: Receipts,
     pub(crate) delivery: Delivery,
     pub(crate) meters: Arc<Meters>,
+    pub(crate) library: Arc<Library>,
     pub(crate) proxies: ArcSwap<Proxies>,
     pub(crate) memory: Arc<Semaphore>,
     /// Bytes of one request body; [`Limits::max_body`] until another configuration is taken up.
@@ -120,7 +126,10 @@ pub struct Gateway {
 impl Gateway {
     /// From its parts.
     pub fn new(parts: GatewayParts) -> Arc<Self> {
+        let engine = &parts.engine;
+        let library = Library::new(parts.content, engine.hash_key, engine.clock.clone());
         Arc::new(Gateway {
+            library,
             engine: parts.engine,
             callers: parts.callers,
             catalog: ArcSwap::from_pointee(parts.catalog),
@@ -166,6 +175,11 @@ impl Gateway {
         self.max_body.store(max_body, Ordering::Relaxed);
     }
 
+    /// Responses and conversations that are not used are kept for so long from now on, and used ones three times as long.
+    pub fn keep_stored_for(&self, idle: Duration) {
+        self.library.keep_for(idle);
+    }
+
     /// From now on new turns are refused.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
@@ -186,6 +200,12 @@ impl Gateway {
         if place == Place::Unknown {
             let message = nothing_at(request.method(), &path);
             return refuse(ClientError::new(404, "not_found", message));
+        }
+        if place == Place::Turn(Dialect::Responses, Operation::Generate)
+            && request.method() == Method::GET
+            && request.headers().contains_key(header::UPGRADE)
+        {
+            return responses::no_socket(self.engine.turn_id());
         }
         if !allowed.contains(request.method()) {
             let names: Vec<&str> = allowed.iter().map(Method::as_str).collect();
@@ -220,6 +240,10 @@ impl Gateway {
             },
             Place::Turn(dialect, operation) => match self.authenticate(&request, Scope::Chat) {
                 Ok((caller, key)) => turns::turn(&self, caller, key, dialect, operation, request).await,
+                Err(error) => refuse(error),
+            },
+            Place::Stored(stored) => match self.authenticate(&request, Scope::Chat) {
+                Ok((caller, _)) => turns::stored(&self, &caller, stored, request).await.unwrap_or_else(&refuse),
                 Err(error) => refuse(error),
             },
             Place::Unknown => refuse(ClientError::new(404, "not_found", "there is nothing here")),

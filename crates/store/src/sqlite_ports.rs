@@ -81,7 +81,8 @@ impl ContentStore for SqliteStore {
         };
         Box::pin(async move {
             let live = things.iter().filter(|thing| thing.until_ms > now);
-            let sealed: Vec<StoredThing> = live.map(|thing| stored_sql::sealed(&seal, thing)).collect::<Result<_, _>>()?;
+            let sealed: Vec<StoredThing> =
+                live.map(|thing| stored_sql::sealed(&seal, thing)).collect::<Result<_, _>>()?;
             Ok(self.write(move |conn| Ok(stored_sql::put(conn, &sealed)?)).await?)
         })
     }

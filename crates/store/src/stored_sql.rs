@@ -131,9 +131,8 @@ pub(crate) fn reseal(conn: &Connection, old: &SealKey, new: &SealKey) -> Result<
     let mut delete = conn.prepare("DELETE FROM stored WHERE rowid = ?1").map_err(words)?;
     let mut sealed = 0;
     for id in ids {
-        let (kind, caller, key, content): (String, String, [u8; 16], Vec<u8>) = read
-            .query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
-            .map_err(words)?;
+        let (kind, caller, key, content): (String, String, [u8; 16], Vec<u8>) =
+            read.query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))).map_err(words)?;
         let owner = owner(&kind, &Fingerprint(key), &caller);
         match old.open_bytes(&owner, &content) {
             // Sealing adds the same to every content, so no share changes.

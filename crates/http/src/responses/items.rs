@@ -179,7 +179,8 @@ mod tests {
     #[test]
     fn a_stored_item_has_an_id_which_is_its_own_if_it_has_one() {
         let text = with_id(r#"{"role":"user","content":"hi"}"#, "01TURN", 3);
-        let expected = r#"{"id":"msg_01TURN_3","type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}"#;
+        let expected =
+            r#"{"id":"msg_01TURN_3","type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}"#;
         assert_eq!(text, expected);
         assert_eq!(maker_of("msg_01TURN_3"), Some("01TURN"));
         let own = with_id(r#"{"type":"function_call_output","id":"fco_7","call_id":"c","output":"{}"}"#, "t", 0);

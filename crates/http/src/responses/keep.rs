@@ -66,9 +66,9 @@ impl Keeping {
         match &self.asked {
             Asked::Items(items) => named(&mut items.iter().map(String::as_str)),
             // It was read before, so it reads again.
-            Asked::Body(body) => State::read(body)
-                .map(|state| named(&mut state.input.iter().map(|item| &**item)))
-                .unwrap_or_default(),
+            Asked::Body(body) => {
+                State::read(body).map(|state| named(&mut state.input.iter().map(|item| &**item))).unwrap_or_default()
+            }
         }
     }
 
@@ -138,9 +138,9 @@ impl Keeping {
         }
         if let Some((running, id, _)) = &self.background {
             match end {
-                // The end of its events is still to come.
-                Closed::Completed { recorded: Some(_), .. } => {}
-                Closed::Completed { recorded: None, .. } | Closed::Failed(_) | Closed::Interrupted => running.end(),
+                // The end of its events is still to come, if somebody still takes them.
+                Closed::Completed { recorded: Some(_), .. } if !running.is_cancelled() => {}
+                Closed::Completed { .. } | Closed::Failed(_) | Closed::Interrupted => running.end(),
             }
             self.library.end_running(&self.scope, id);
         }

@@ -113,7 +113,14 @@ impl Library {
     }
 
     /// A thing to be put.
-    pub(super) fn thing(&self, kind: StoredKind, scope: &Arc<str>, id: &str, made_ms: u64, content: Bytes) -> StoredThing {
+    pub(super) fn thing(
+        &self,
+        kind: StoredKind,
+        scope: &Arc<str>,
+        id: &str,
+        made_ms: u64,
+        content: Bytes,
+    ) -> StoredThing {
         let until_ms = self.until(made_ms, self.now_ms());
         StoredThing { key: self.key(kind, scope, id), made_ms, until_ms, content }
     }

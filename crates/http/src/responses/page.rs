@@ -103,9 +103,11 @@ mod tests {
 
     #[test]
     fn the_newest_come_first_unless_asked_otherwise() {
-        let newest = r#"{"object":"list","data":[{"id":"i3"},{"id":"i2"}],"first_id":"i3","last_id":"i2","has_more":true}"#;
+        let newest =
+            r#"{"object":"list","data":[{"id":"i3"},{"id":"i2"}],"first_id":"i3","last_id":"i2","has_more":true}"#;
         assert_eq!(list("limit=2", 3), newest);
-        let oldest = r#"{"object":"list","data":[{"id":"i1"},{"id":"i2"}],"first_id":"i1","last_id":"i2","has_more":true}"#;
+        let oldest =
+            r#"{"object":"list","data":[{"id":"i1"},{"id":"i2"}],"first_id":"i1","last_id":"i2","has_more":true}"#;
         assert_eq!(list("limit=2&order=asc&include%5B%5D=x", 3), oldest);
     }
 
@@ -121,7 +123,9 @@ mod tests {
 
     #[test]
     fn what_is_no_page_is_refused_by_name() {
-        for (query, param) in [("limit=0", "limit"), ("limit=101", "limit"), ("limit=x", "limit"), ("order=up", "order")] {
+        for (query, param) in
+            [("limit=0", "limit"), ("limit=101", "limit"), ("limit=x", "limit"), ("order=up", "order")]
+        {
             assert_eq!(Page::of(Some(query)).unwrap_err().param.as_deref(), Some(param), "{query}");
         }
         let unknown = Page::of(Some("after=zz")).unwrap().list(&items(2)).unwrap_err();

@@ -254,10 +254,7 @@ mod tests {
     fn a_request_without_state_is_stored_and_goes_on_as_it_came() {
         let state = read(r#"{"model":"m","input":"hi"}"#);
         assert!(state.is_plain() && state.store && !state.background && !state.stream);
-        assert_eq!(
-            state.input,
-            [r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}"#]
-        );
+        assert_eq!(state.input, [r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}"#]);
         let null = r#"{"previous_response_id":null,"conversation":null,"store":null,"background":null,"stream":null}"#;
         assert!(read(null).is_plain() && read(null).store);
     }
