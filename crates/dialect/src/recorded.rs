@@ -68,7 +68,8 @@ pub fn may_be_cached(facts: &Facts) -> bool {
 /// The options of a codec that reads a record in its own dialect.
 fn own(recorded: &Recorded, options: &ReplyOptions) -> ReplyOptions {
     let (dialect, max_event) = (recorded.dialect, recorded.bytes.len().saturating_add(1));
-    ReplyOptions { client: dialect, upstream: dialect, max_event, ..options.clone() }
+    let asked = reply::Asked { anew: false, ..options.asked.clone() };
+    ReplyOptions { client: dialect, upstream: dialect, max_event, asked, ..options.clone() }
 }
 
 /// The events of a record of which nothing is passed over, or a fault.

@@ -1,5 +1,6 @@
 //! Which dialect a path speaks and what it asks for. Errors of every kind are in the dialect of their path.
 
+use crate::responses::{self, StoredPlace};
 use http::Method;
 use std::borrow::Cow;
 use turnkeep_base::Dialect;
@@ -16,6 +17,8 @@ pub enum Place<'a> {
     Models,
     /// One model.
     Model(&'a str),
+    /// What the Responses API stores.
+    Stored(StoredPlace<'a>),
     /// Claude Code's greeting.
     Hello,
     /// Liveness.
@@ -84,7 +87,10 @@ pub fn place(path: &str) -> Place<'_> {
         "/readyz" => Place::Ready,
         "/metrics" => Place::Metrics,
         "/dashboard/api/connect-metrics" => Place::ConnectMetrics,
-        other => model_place(other),
+        other => match responses::place(other) {
+            Some(stored) => Place::Stored(stored),
+            None => model_place(other),
+        },
     }
 }
 
@@ -141,6 +147,7 @@ pub fn error_dialect(place: &Place<'_>, path: &str, query: Option<&str>, headers
     match place {
         Place::Turn(dialect, _) => *dialect,
         Place::InPath(..) => Dialect::Gemini,
+        Place::Stored(_) => Dialect::Responses,
         Place::Models | Place::Model(_) => match prefixed {
             Some(dialect) => dialect,
             None if under("/v1beta") => Dialect::Gemini,
@@ -166,6 +173,7 @@ pub fn error_dialect(place: &Place<'_>, path: &str, query: Option<&str>, headers
 pub fn methods(place: &Place<'_>) -> &'static [Method] {
     match place {
         Place::Turn(..) | Place::InPath(..) => &[Method::POST],
+        Place::Stored(stored) => responses::methods(stored),
         Place::Hello => &[Method::HEAD, Method::GET],
         Place::Models | Place::Model(_) | Place::Health | Place::Ready | Place::Metrics | Place::ConnectMetrics => {
             &[Method::GET, Method::HEAD]
@@ -181,6 +189,7 @@ pub fn unknown_verb<'a>(place: &Place<'a>, method: &Method) -> Option<&'a str> {
         Place::Model(_)
         | Place::Turn(..)
         | Place::InPath(..)
+        | Place::Stored(_)
         | Place::Models
         | Place::Hello
         | Place::Health
@@ -212,7 +221,6 @@ pub fn nothing_at(method: &Method, path: &str) -> String {
         ("/v1/images", "the images API"),
         ("/v1/audio", "the audio API"),
         ("/v1/moderations", "the moderations endpoint"),
-        ("/v1/conversations", "the Conversations API"),
         ("/v1/assistants", "the Assistants API"),
         ("/v1/threads", "the Assistants API"),
         ("/v1/realtime", "the Realtime API"),
@@ -408,5 +416,7 @@ mod tests {
         assert_eq!(place("/openaix/v1/models"), Place::Unknown);
         assert_eq!(place("/openai/healthz"), Place::Unknown);
         assert_eq!(place("/v1/models/"), Place::Unknown);
+        assert_eq!(place("/openai/v1/responses/resp_1"), Place::Stored(StoredPlace::Response("resp_1")));
+        assert_eq!(place("/v1/responses"), Place::Turn(Dialect::Responses, Operation::Generate));
     }
 }

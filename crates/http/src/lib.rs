@@ -20,6 +20,7 @@ mod receipts;
 mod remote;
 mod reply_body;
 mod respond;
+mod responses;
 mod service;
 mod tls;
 mod turns;

@@ -12,6 +12,7 @@ use crate::limits::Meters;
 use crate::proxies::Proxies;
 use crate::receipts::{Delivery, Receipts};
 use crate::reply_body::ReplyBody;
+use crate::responses::{self, Library};
 use crate::turns::Asks;
 use crate::{headers, models, operator, read_body, respond, turns};
 use arc_swap::ArcSwap;
@@ -24,9 +25,9 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use turnkeep_base::{AccountId, ClientError, Dialect, FaultKind};
-use turnkeep_dialect::request::{InPath, StreamForm};
+use turnkeep_dialect::request::{InPath, Operation, StreamForm};
 use turnkeep_engine::Engine;
-use turnkeep_engine::ports::Fetch;
+use turnkeep_engine::ports::{ContentStore, Fetch};
 
 /// Bounds of the client side.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +104,8 @@ pub struct GatewayParts {
     pub delivery: Delivery,
     /// The use that keys make of their limits.
     pub meters: Arc<Meters>,
+    /// Where callers' responses and conversations are stored.
+    pub content: Arc<dyn ContentStore>,
 }
 
 /// A gateway.
@@ -116,6 +119,7 @@ pub struct Gateway {
     pub(crate) receipts: Receipts,
     pub(crate) delivery: Delivery,
     pub(crate) meters: Arc<Meters>,
+    pub(crate) library: Arc<Library>,
     pub(crate) proxies: ArcSwap<Proxies>,
     /// Fetches what URLs in requests name; none while the operator has it off.
     pub(crate) fetch: ArcSwap<Option<Arc<dyn Fetch>>>,
@@ -129,7 +133,10 @@ pub struct Gateway {
 impl Gateway {
     /// From its parts.
     pub fn new(parts: GatewayParts) -> Arc<Self> {
+        let engine = &parts.engine;
+        let library = Library::new(parts.content, engine.hash_key, engine.clock.clone());
         Arc::new(Gateway {
+            library,
             engine: parts.engine,
             callers: parts.callers,
             catalog: ArcSwap::from_pointee(parts.catalog),
@@ -181,6 +188,11 @@ impl Gateway {
         self.fetch.store(Arc::new(fetch));
     }
 
+    /// Responses and conversations that are not used are kept for so long from now on, and used ones three times as long.
+    pub fn keep_stored_for(&self, idle: Duration) {
+        self.library.keep_for(idle);
+    }
+
     /// From now on new turns are refused.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
@@ -208,6 +220,12 @@ impl Gateway {
         if place == Place::Unknown {
             let message = nothing_at(request.method(), &path);
             return refuse(ClientError::new(404, "not_found", message));
+        }
+        if place == Place::Turn(Dialect::Responses, Operation::Generate)
+            && request.method() == Method::GET
+            && request.headers().contains_key(header::UPGRADE)
+        {
+            return responses::no_socket(self.engine.turn_id());
         }
         if !allowed.contains(request.method()) {
             let names: Vec<&str> = allowed.iter().map(Method::as_str).collect();
@@ -260,6 +278,10 @@ impl Gateway {
                     let asks = Asks { dialect, operation: verb.operation(), in_path: Some(in_path) };
                     turns::turn(&self, caller, key, asks, request).await
                 }
+                Err(error) => refuse(error),
+            },
+            Place::Stored(stored) => match self.authenticate(&request, Scope::Chat) {
+                Ok((caller, _)) => turns::stored(&self, &caller, stored, request).await.unwrap_or_else(&refuse),
                 Err(error) => refuse(error),
             },
             Place::Unknown => refuse(ClientError::new(404, "not_found", "there is nothing here")),

@@ -8,8 +8,9 @@ use crate::headers::Asked;
 use crate::limits::{Refusal, told};
 use crate::read_body::{self, Unread};
 use crate::reply_body::ReplyBody;
+use crate::responses::{Background, Begun, StoredPlace, Wanted};
 use crate::service::Gateway;
-use crate::{headers, remote, respond};
+use crate::{headers, remote, respond, responses};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -46,7 +47,11 @@ pub async fn turn(
     let id = gateway.engine.turn_id();
     let dialect = asks.dialect;
     let mut response = match admit(gateway, &caller, key, asks, request, id).await {
-        Ok(Admitted::Turn(input)) => run(gateway, *input, dialect, id).await,
+        Ok(Admitted::Turn(input, None)) => run(gateway, *input, dialect, id).await,
+        Ok(Admitted::Turn(input, Some(background))) => {
+            let started = responses::start(gateway, *input, *background).await;
+            started.unwrap_or_else(|error| respond::error(dialect, &error, id))
+        }
         Ok(Admitted::Counted(response)) => response,
         Err(Unread::Refused(error)) => {
             tracing::info!(turn = %id, caller = %caller.name, status = error.status, code = error.code, "refused");
@@ -78,7 +83,7 @@ impl Permit for StillKnown {
 }
 
 enum Admitted {
-    Turn(Box<TurnInput>),
+    Turn(Box<TurnInput>, Option<Box<Background>>),
     Counted(Response<ReplyBody>),
 }
 
@@ -123,9 +128,18 @@ async fn admit(
     refuse_if_draining(gateway)?;
     let received = Instant::now();
     let Asks { dialect, operation, in_path } = asks;
+    let peer = head.extensions.get::<Peer>();
+    let whose = scope(gateway, caller, peer, &head.headers);
+    let begun = match (dialect, operation) {
+        (Dialect::Responses, Operation::Generate) => {
+            responses::begin(gateway, &whose, id, body.bytes).await.map_err(refuse)?
+        }
+        (Dialect::Chat | Dialect::Responses | Dialect::Messages | Dialect::Gemini, _) => responses::plain(body.bytes),
+    };
+    let Begun { body: bytes, shown, keep, background, trigger, share } = begun;
     let read = match in_path {
-        Some(path) => request::read_in_path(operation, path, body.bytes),
-        None => request::read(dialect, operation, body.bytes),
+        Some(path) => request::read_in_path(operation, path, bytes),
+        None => request::read(dialect, operation, bytes),
     };
     let read = read.map_err(|invalid| refuse(invalid.into()))?;
     let Resolved { label, routes, cache } = resolve(gateway, caller, &read).map_err(refuse)?;
@@ -140,23 +154,27 @@ async fn admit(
             counting
         }
     };
+    let routes = compacting(routes, trigger).map_err(refuse)?;
     let fetched = remote::fetch(gateway, &read, &routes).await.map_err(refuse)?;
     // Fetching can take long, too.
     refuse_if_draining(gateway)?;
     let held = gateway.meters.reserve(caller, estimate(&read, &routes)).map_err(limited)?;
-    let peer = head.extensions.get::<Peer>();
     let session = identity::session(&read, &|name| head.headers.get(name)?.to_str().ok());
     let terms = Terms {
         session,
-        idempotency: asked.idempotency,
-        bypass: asked.bypass,
-        cache,
+        // A background response has the id that its client was told, so it is never the answer of another turn.
+        idempotency: asked.idempotency.filter(|_| background.is_none()),
+        bypass: asked.bypass || background.is_some(),
+        cache: cache.filter(|_| background.is_none()),
         labels: caller.labels.clone(),
         reservation: Some(Box::new(held)),
+        shown,
+        background: background.is_some(),
+        keep,
     };
-    Ok(Admitted::Turn(Box::new(TurnInput {
+    let input = TurnInput {
         id,
-        caller: scope(gateway, caller, peer, &head.headers),
+        caller: whose,
         terms,
         permit: Arc::new(StillKnown { gateway: gateway.clone(), key }),
         model_label: label,
@@ -167,8 +185,47 @@ async fn admit(
         timeout,
         received,
         request: read,
-        memory: body.share.map(|share| Box::new(share) as Box<dyn std::any::Any + Send + Sync>),
-    })))
+        memory: Some(Box::new((body.share, share))),
+    };
+    Ok(Admitted::Turn(Box::new(input), background.map(Box::new)))
+}
+
+/// The routes that can answer a request to compact its conversation: only an upstream of the Responses API makes such an
+/// item, and its client takes nothing else.
+fn compacting(routes: Arc<[Route]>, trigger: Option<usize>) -> Result<Arc<[Route]>, ClientError> {
+    let Some(index) = trigger else { return Ok(routes) };
+    let able: Arc<[Route]> =
+        routes.iter().filter(|route| route.upstream.dialect == Dialect::Responses).cloned().collect();
+    if able.is_empty() {
+        let path = format!("input[{index}]");
+        let message =
+            format!("{path}: a compaction_trigger asks for compaction, and no upstream of this model compacts");
+        return Err(ClientError::invalid(path, message));
+    }
+    Ok(able)
+}
+
+/// Answers a request for what the caller has stored.
+pub async fn stored(
+    gateway: &Arc<Gateway>,
+    caller: &Arc<Caller>,
+    place: StoredPlace<'_>,
+    request: Request<ClientBody>,
+) -> Result<Response<ReplyBody>, ClientError> {
+    let (head, body) = request.into_parts();
+    let whose = scope(gateway, caller, head.extensions.get::<Peer>(), &head.headers);
+    let read = read_body::read(body, gateway.max_body.load(Ordering::Relaxed), &gateway.memory).await;
+    let body = read.map_err(|unread| match unread {
+        Unread::Refused(error) | Unread::Broken(error) => error,
+    })?;
+    let wanted = Wanted {
+        place,
+        method: &head.method,
+        query: head.uri.query(),
+        body: body.bytes,
+        turn: gateway.engine.turn_id(),
+    };
+    responses::answer(gateway, &whose, wanted).await
 }
 
 /// The model's own routes whose upstreams count tokens: those of the client's dialect, which know the request as it is,
