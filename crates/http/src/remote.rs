@@ -54,6 +54,11 @@ pub async fn fetch(gateway: &Gateway, request: &ClientRequest, routes: &[Route])
     }
 }
 
+/// The memory that they take, in bytes.
+pub fn held(fetches: &Fetches) -> usize {
+    fetches.values().flatten().map(|fetched| fetched.base64.len()).sum()
+}
+
 async fn all(fetch: Option<&dyn Fetch>, wanted: Vec<(&str, String)>) -> Fetches {
     let mut out = Fetches::new();
     let invalid = |path: &str, message: String| Invalid { path: path.to_owned(), message, at: 0 };

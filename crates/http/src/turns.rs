@@ -155,10 +155,11 @@ async fn admit(
         }
     };
     let routes = compacting(routes, trigger).map_err(refuse)?;
+    let held = gateway.meters.reserve(caller, estimate(&read, &routes)).map_err(limited)?;
     let fetched = remote::fetch(gateway, &read, &routes).await.map_err(refuse)?;
     // Fetching can take long, too.
     refuse_if_draining(gateway)?;
-    let held = gateway.meters.reserve(caller, estimate(&read, &routes)).map_err(limited)?;
+    let fetched_share = read_body::more(&gateway.memory, remote::held(&fetched)).map_err(refuse)?;
     let session = identity::session(&read, &|name| head.headers.get(name)?.to_str().ok());
     let terms = Terms {
         session,
@@ -185,7 +186,7 @@ async fn admit(
         timeout,
         received,
         request: read,
-        memory: Some(Box::new((body.share, share))),
+        memory: Some(Box::new((body.share, share, fetched_share))),
     };
     Ok(Admitted::Turn(Box::new(input), background.map(Box::new)))
 }
