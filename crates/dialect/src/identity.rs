@@ -14,8 +14,8 @@ mod session;
 mod volatile;
 
 pub use history::{History, answered, history};
-pub(crate) use opaque::is_native;
 pub use opaque::{Foreign, has_opaque_state, strip_edits, strip_opaque_state};
+pub(crate) use opaque::{is_native, without};
 pub use parts::of_parts;
 pub use request::request;
 pub use session::session;

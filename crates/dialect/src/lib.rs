@@ -19,6 +19,7 @@ pub mod identity;
 pub mod json;
 pub mod messages;
 pub mod recorded;
+pub mod remote;
 pub mod reply;
 pub mod request;
 pub mod responses;

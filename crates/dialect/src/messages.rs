@@ -16,9 +16,9 @@ pub mod request;
 pub mod request_encode;
 pub mod tap;
 
-mod conversation;
-mod input;
-mod nothing;
+pub(crate) mod conversation;
+pub(crate) mod input;
+pub(crate) mod nothing;
 mod stop;
 mod usage;
 pub(crate) use usage::write as write_usage;

@@ -91,7 +91,12 @@ pub struct ClientRequest {
     pub form: StreamForm,
     /// Where things stand in the body.
     pub spans: Spans,
+    /// Texts that a turn borrows and that stand nowhere in the body; made when the turn is first read.
+    pub made: Made,
 }
+
+/// JSON schemas written anew (Gemini's own kind of schema is none), by where the value they stand for begins in the body.
+pub type Made = std::sync::OnceLock<std::collections::BTreeMap<usize, Box<str>>>;
 
 /// Where the named spans stand in the body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -38,6 +38,24 @@ pub enum At {
         /// The index within the part's own content.
         inner: u32,
     },
+    /// A content of a Gemini request.
+    Contents(u32),
+    /// A part of it.
+    ContentsPart {
+        /// The content's index.
+        content: u32,
+        /// The part's index.
+        part: u32,
+    },
+    /// A part inside its `functionResponse`.
+    ContentsInner {
+        /// The content's index.
+        content: u32,
+        /// The part's index.
+        part: u32,
+        /// The index within the response's own parts.
+        inner: u32,
+    },
 }
 
 impl At {
@@ -49,6 +67,11 @@ impl At {
             At::Content { message, part } => format!("messages[{message}].content[{part}]"),
             At::Call { message, call } => format!("messages[{message}].tool_calls[{call}]"),
             At::Inner { message, part, inner } => format!("messages[{message}].content[{part}].content[{inner}]"),
+            At::Contents(content) => format!("contents[{content}]"),
+            At::ContentsPart { content, part } => format!("contents[{content}].parts[{part}]"),
+            At::ContentsInner { content, part, inner } => {
+                format!("contents[{content}].parts[{part}].functionResponse.parts[{inner}]")
+            }
         }
     }
 }

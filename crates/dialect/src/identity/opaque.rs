@@ -64,7 +64,8 @@ pub fn strip_edits(request: &ClientRequest, which: Foreign) -> Vec<Edit> {
         (Dialect::Chat, Foreign::All) => b"thinking_blocks",
         // A Chat upstream is not asked whether it knows our envelope: it made what is in it.
         (Dialect::Chat, Foreign::Enveloped) => return Vec::new(),
-        (Dialect::Responses | Dialect::Gemini, _) => return Vec::new(),
+        (Dialect::Responses, _) => return Vec::new(),
+        (Dialect::Gemini, which) => return crate::gemini::request::foreign_signatures(request, which),
         (Dialect::Messages, Foreign::All) => b"thinking",
         (Dialect::Messages, Foreign::Enveloped) => OUR_ENVELOPE.as_bytes(),
     };
@@ -104,7 +105,7 @@ fn read(request: &ClientRequest, which: Foreign, edits: &mut Vec<Edit>) -> Resul
                         blocks.push((r.skip()?, foreign));
                         Ok(())
                     })?;
-                    without(&blocks, edits);
+                    without(&blocks, NOTHING_LEFT, edits);
                     Ok(())
                 }
                 _ => r.skip().map(drop),
@@ -138,8 +139,9 @@ fn is_foreign(r: &mut Reader<'_>, which: Foreign) -> Result<bool, Invalid> {
     })
 }
 
-/// Edits that take the marked blocks out of their list, with the commas that parted them.
-fn without(blocks: &[(Span, bool)], edits: &mut Vec<Edit>) {
+/// Edits that take the marked blocks out of their list, with the commas that parted them; `nothing_left` stands for all
+/// of them where no other is left.
+pub(crate) fn without(blocks: &[(Span, bool)], nothing_left: &[u8], edits: &mut Vec<Edit>) {
     let mut cut = |span: Span, with: &[u8]| edits.push(Edit { span, with: with.to_vec() });
     let mut kept: Option<&Span> = None;
     // Where the run of marked blocks at hand begins.
@@ -157,7 +159,7 @@ fn without(blocks: &[(Span, bool)], edits: &mut Vec<Edit>) {
     if let (Some(first), Some((last, _))) = (run, blocks.last()) {
         match kept {
             Some(kept) => cut(kept.end..last.end, b""),
-            None => cut(first.start..last.end, NOTHING_LEFT),
+            None => cut(first.start..last.end, nothing_left),
         }
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn write(object: &mut Object<'_>, key: &str, arguments: &str) {
 }
 
 /// The text is one valid JSON object.
-pub(super) fn is_object(text: &str) -> bool {
+pub(crate) fn is_object(text: &str) -> bool {
     let mut r = Reader::over(text);
     matches!(r.kind(), Ok(Kind::Object)) && r.skip().is_ok() && r.end().is_ok()
 }

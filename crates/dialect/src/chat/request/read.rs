@@ -2,7 +2,7 @@
 //! goes through here, most of them never further.
 
 use crate::json::{Invalid, Kind, Reader};
-use crate::request::{BAD_NAME, ClientRequest, Operation, Spans, StreamForm, is_name};
+use crate::request::{BAD_NAME, ClientRequest, Made, Operation, Spans, StreamForm, is_name};
 use bytes::Bytes;
 use turnkeep_base::Dialect;
 
@@ -26,6 +26,7 @@ pub fn read(body: Bytes) -> Result<ClientRequest, Invalid> {
         choices: found.choices.unwrap_or(1),
         usage_wanted: found.stream && found.usage_wanted,
         form: StreamForm::Events,
+        made: Made::new(),
         spans: found.spans,
         body,
     })

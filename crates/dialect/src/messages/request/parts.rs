@@ -75,6 +75,8 @@ fn place_of(at: At) -> &'static str {
         At::System => "system[].",
         At::Inner { .. } => "messages[].content[].content[].",
         At::Message(_) | At::Content { .. } | At::Call { .. } => "messages[].content[].",
+        // Never in a Messages body.
+        At::Contents(_) | At::ContentsPart { .. } | At::ContentsInner { .. } => "contents[].parts[].",
     }
 }
 
