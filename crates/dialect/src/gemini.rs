@@ -1,9 +1,12 @@
 //! Gemini generateContent, on both sides.
 
+pub(crate) mod array;
+mod chunk;
 pub mod classify;
 mod classify_table;
 pub mod count;
 pub mod error;
+mod finish;
 mod generation;
 pub mod models;
 pub mod order;

@@ -140,13 +140,22 @@ fn events(recorded: &Recorded, options: &ReplyOptions) -> Result<(Vec<Event>, Op
     }
 }
 
+/// The stream as events, also where its client asked for an array.
+fn as_events(recorded: &Recorded) -> Bytes {
+    match recorded.dialect {
+        Dialect::Gemini => gemini::array::as_events(&recorded.bytes),
+        Dialect::Chat | Dialect::Responses | Dialect::Messages => recorded.bytes.clone(),
+    }
+}
+
 /// Gives every frame to `each` until the answer is at its end; tells how far it came.
 fn frames(
     recorded: &Recorded,
     mut each: impl FnMut(&sse::Frame) -> Result<Progress, ReplyFault>,
 ) -> Result<Progress, ReplyFault> {
-    let mut reader = sse::Reader::new(recorded.bytes.len().saturating_add(1));
-    reader.push(recorded.bytes.clone());
+    let bytes = as_events(recorded);
+    let mut reader = sse::Reader::new(bytes.len().saturating_add(1));
+    reader.push(bytes);
     let long = |long: sse::TooLong| ReplyFault::malformed(long.to_string());
     let mut progress = Progress::Open;
     while progress != Progress::Done {
@@ -235,9 +244,11 @@ fn write(events: &[Event], pieces: &mut Vec<Piece>, mut encode: impl FnMut(&Even
 
 /// The stream as it is, but for the usage chunk.
 fn same_stream(recorded: &Recorded, options: &ReplyOptions) -> Result<Vec<Piece>, ReplyFault> {
-    let mut codec = StreamCodec::new(&own(recorded, options));
+    let bytes = as_events(recorded);
+    let own = ReplyOptions { max_event: bytes.len().saturating_add(1), ..own(recorded, options) };
+    let mut codec = StreamCodec::new(&own);
     let mut pieces = Vec::new();
-    codec.feed(recorded.bytes.clone(), &mut pieces)?;
+    codec.feed(bytes, &mut pieces)?;
     codec.finish(&mut pieces)?;
     if let (None, Some(usage)) = (codec.facts().usage, recorded.facts.usage) {
         match recorded.dialect {

@@ -445,12 +445,13 @@ pub fn is_error_body(dialect: Dialect, body: &[u8]) -> bool {
 }
 
 /// The end of a stream that failed after it had begun: the dialect's in-band error, and never a success terminator.
-pub fn error_event(dialect: Dialect, form: StreamForm, error: &ClientError, request_id: &str) -> Bytes {
+/// `begun`: something of the answer has been sent.
+pub fn error_event(dialect: Dialect, form: StreamForm, begun: bool, error: &ClientError, request_id: &str) -> Bytes {
     match dialect {
         Dialect::Chat => chat::error::event(error, request_id),
         Dialect::Responses => responses::error::event(error, request_id),
         Dialect::Messages => messages::error::event(error, request_id),
-        Dialect::Gemini => gemini::error::event(form, error, request_id),
+        Dialect::Gemini => gemini::error::event(form, begun, error, request_id),
     }
 }
 
@@ -464,9 +465,9 @@ pub fn heartbeat(dialect: Dialect, form: StreamForm, begun: bool) -> Bytes {
         (Dialect::Responses, StreamForm::Events) if begun => {
             Bytes::from_static(b"event: keepalive\ndata: {\"type\":\"keepalive\"}\n\n")
         }
-        (Dialect::Chat | Dialect::Responses | Dialect::Gemini, StreamForm::Events) => {
-            Bytes::from_static(b": keepalive\n\n")
-        }
+        // Google's Python client takes a comment for JSON and fails; a blank line is nothing to it, and to the others.
+        (Dialect::Gemini, StreamForm::Events) => Bytes::from_static(b"\n"),
+        (Dialect::Chat | Dialect::Responses, StreamForm::Events) => Bytes::from_static(b": keepalive\n\n"),
         (Dialect::Messages, StreamForm::Events) => Bytes::from_static(b"event: ping\ndata: {\"type\":\"ping\"}\n\n"),
     }
 }

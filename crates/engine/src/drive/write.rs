@@ -151,10 +151,11 @@ impl Drive {
         if self.head_out {
             // A plain reply's head goes out with its whole body, so what is open here is a stream. What was read of it
             // before the fault, in the same bytes, comes first.
-            if self.machine.downstream() == Downstream::Touched {
+            let begun = self.machine.downstream() == Downstream::Touched;
+            if begun {
                 self.flush();
             }
-            self.writer.push(reply::error_event(dialect, self.input.request.form, &error, &id));
+            self.writer.push(reply::error_event(dialect, self.input.request.form, begun, &error, &id));
             return;
         }
         self.head_out = true;
