@@ -3,12 +3,12 @@
 use crate::service::Gateway;
 use futures_util::StreamExt;
 use futures_util::stream;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use turnkeep_base::{ClientError, Dialect};
 use turnkeep_dialect::json::Invalid;
+use turnkeep_dialect::remote::remote_urls;
 use turnkeep_dialect::request::{ClientRequest, Operation};
-use turnkeep_dialect::turn::{At, Body, FileSource, Image, Part, Turn};
+use turnkeep_dialect::turn::{Body, FileSource, Image, Part, Turn};
 use turnkeep_engine::fetched::Fetches;
 use turnkeep_engine::ports::Fetch;
 use turnkeep_engine::route::{Route, Tier};
@@ -98,32 +98,27 @@ async fn all(fetch: Option<&dyn Fetch>, wanted: Vec<(&str, String)>) -> Fetches 
 
 /// The URLs, each once, with the path in the client's body where it first stands.
 fn wanted<'t>(turn: &'t Turn<'_>) -> Vec<(&'t str, String)> {
-    let mut seen = BTreeMap::new();
-    let mut out: Vec<(&str, String)> = Vec::new();
-    for (url, at) in turn.messages.iter().flat_map(|message| &message.parts).flat_map(urls) {
-        if seen.insert(url, ()).is_none() {
-            out.push((url, at.path()));
-        }
-    }
-    out
+    let urls = remote_urls(turn).into_iter();
+    urls.map(|url| (url, turn.messages.iter().find_map(|message| place(&message.parts, url)).unwrap_or_default()))
+        .collect()
 }
 
-fn urls<'t>(part: &'t Part<'_>) -> Vec<(&'t str, At)> {
-    match &part.body {
-        Body::Image(Image::Url(url)) => vec![(url, part.at)],
+fn place(parts: &[Part<'_>], wanted: &str) -> Option<String> {
+    parts.iter().find_map(|part| match &part.body {
+        Body::Image(Image::Url(url)) => (url == wanted).then(|| part.at.path()),
         Body::File(file) => match &file.source {
-            FileSource::Url(url) => vec![(url, part.at)],
-            FileSource::Data(_) | FileSource::Plain(_) => Vec::new(),
+            FileSource::Url(url) => (url == wanted).then(|| part.at.path()),
+            FileSource::Data(_) | FileSource::Plain(_) => None,
         },
-        Body::ToolResult { id: _, content, is_error: _ } => content.iter().flat_map(urls).collect(),
+        Body::ToolResult { id: _, content, is_error: _ } => place(content, wanted),
         Body::Image(Image::Data { .. })
         | Body::Text(_)
         | Body::ToolCall { .. }
         | Body::Thinking { .. }
         | Body::RedactedThinking(_)
         | Body::Refusal(_)
-        | Body::Other(_) => Vec::new(),
-    }
+        | Body::Other(_) => None,
+    })
 }
 
 #[cfg(test)]
