@@ -26,6 +26,7 @@ pub fn read(body: Bytes) -> Result<ClientRequest, Invalid> {
         choices: found.choices.unwrap_or(1).saturating_mul(found.prompts),
         usage_wanted: found.stream && found.usage_wanted,
         form: StreamForm::Events,
+        made: crate::request::Made::new(),
         spans: found.spans,
         body,
     })

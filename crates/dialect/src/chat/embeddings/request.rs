@@ -57,6 +57,7 @@ pub fn read(body: Bytes) -> Result<ClientRequest, Invalid> {
         choices: 1,
         usage_wanted: false,
         form: StreamForm::Events,
+        made: crate::request::Made::new(),
         spans,
         body,
     })
