@@ -28,7 +28,7 @@ use location::Location;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -126,7 +126,8 @@ impl Resolve for System {
 /// Fetches over the network.
 pub struct Fetcher {
     spec: FetchSpec,
-    tls: TlsConnector,
+    /// Made for the first `https` URL: a machine without roots may serve all the same. Or what is wrong with the roots.
+    tls: OnceLock<Result<TlsConnector, String>>,
     resolver: Box<dyn Resolve>,
     places: Semaphore,
 }
@@ -138,16 +139,23 @@ enum Hop {
 }
 
 impl Fetcher {
-    /// A fetcher; opens nothing. The error is about the roots.
-    pub fn new(spec: FetchSpec) -> Result<Fetcher, String> {
+    /// A fetcher; opens nothing.
+    pub fn new(spec: FetchSpec) -> Fetcher {
         Fetcher::over(spec, Box::new(System))
     }
 
-    fn over(spec: FetchSpec, resolver: Box<dyn Resolve>) -> Result<Fetcher, String> {
-        let mut config = ClientConfig::clone(&*tls::config(spec.ca_pem.as_deref())?);
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    fn over(spec: FetchSpec, resolver: Box<dyn Resolve>) -> Fetcher {
         let places = Semaphore::new(spec.at_once.max(1));
-        Ok(Fetcher { tls: TlsConnector::from(Arc::new(config)), resolver, places, spec })
+        Fetcher { tls: OnceLock::new(), resolver, places, spec }
+    }
+
+    fn tls(&self) -> Result<&TlsConnector, FetchError> {
+        let made = self.tls.get_or_init(|| {
+            let mut config = ClientConfig::clone(&*tls::config(self.spec.ca_pem.as_deref())?);
+            config.alpn_protocols = vec![b"http/1.1".to_vec()];
+            Ok(TlsConnector::from(Arc::new(config)))
+        });
+        made.as_ref().map_err(|why| failed(format!("this gateway has no roots to trust: {why}")))
     }
 
     async fn hops(&self, url: &str, deadline: Instant) -> Result<Fetched, FetchError> {
@@ -171,7 +179,7 @@ impl Fetcher {
             Host::Name(name) => ServerName::try_from(name.clone()).map_err(|_| refused("the host is not a host"))?,
             Host::Address(address) => ServerName::from(*address),
         };
-        let connecting = self.tls.connect(name, stream).await;
+        let connecting = self.tls()?.connect(name, stream).await;
         let stream =
             connecting.map_err(|error| failed(format!("the TLS handshake: {}", classify::describe(&error))))?;
         self.exchange(stream, location).await

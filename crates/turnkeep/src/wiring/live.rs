@@ -129,10 +129,10 @@ impl Live {
             return Err(Failure::Usage("no caller key would be left, and others than this machine can call".into()));
         }
         let fetch = match occasion {
-            Occasion::Start => Some(upstreams::fetcher(&config.fetch, loopback_only())?),
+            Occasion::Start => Some(upstreams::fetcher(&config.fetch, loopback_only())),
             // The one that runs holds the places of those who wait.
             Occasion::File | Occasion::Store if self.config.fetch == config.fetch => None,
-            Occasion::File | Occasion::Store => Some(upstreams::fetcher(&config.fetch, loopback_only())?),
+            Occasion::File | Occasion::Store => Some(upstreams::fetcher(&config.fetch, loopback_only())),
         };
         let configured: BTreeSet<AccountId> = specs.iter().map(|account| account.id.clone()).collect();
         let new: Vec<AccountId> =

@@ -109,10 +109,9 @@ fn entry(upstream: &Upstream, endpoint: &Arc<Endpoint>) -> Arc<UpstreamEntry> {
 }
 
 /// What fetches for requests; none where the operator has it off.
-pub(super) fn fetcher(config: &Fetch, loopback_only: bool) -> Result<Option<Arc<dyn FetchPort>>, Failure> {
-    let Some(spec) = config.spec(loopback_only) else { return Ok(None) };
-    let fetcher = Fetcher::new(spec).map_err(|why| Failure::Usage(format!("fetch: {why}")))?;
-    Ok(Some(Arc::new(fetcher)))
+pub(super) fn fetcher(config: &Fetch, loopback_only: bool) -> Option<Arc<dyn FetchPort>> {
+    let spec = config.spec(loopback_only)?;
+    Some(Arc::new(Fetcher::new(spec)))
 }
 
 /// The driver of one configured upstream, for a look at its models.

@@ -30,7 +30,7 @@ fn fetcher(spec: FetchSpec, answers: &[&[&'static str]]) -> (Fetcher, Arc<Mutex<
     let asked = Arc::default();
     let answers = answers.iter().map(|answer| answer.to_vec()).collect();
     let resolver = Scripted { answers, asked: Arc::clone(&asked) };
-    (Fetcher::over(spec, Box::new(resolver)).unwrap(), asked)
+    (Fetcher::over(spec, Box::new(resolver)), asked)
 }
 
 fn allowing(port: u16) -> FetchSpec {
@@ -257,6 +257,41 @@ async fn a_machine_that_must_stay_silent_fetches_from_loopback_only() {
     let (fetcher, _) = fetcher(FetchSpec { allow, loopback_only: true, ..FetchSpec::default() }, &[]);
     let error = fetcher.fetch("http://93.184.216.34/a.png").await.unwrap_err();
     assert!(error.refused && error.why.contains("only loopback"), "{error}");
+}
+
+#[tokio::test]
+async fn the_certificate_of_an_https_place_is_verified_by_the_name_in_the_url() {
+    let made = rcgen::generate_simple_self_signed(vec!["pictures.example".to_owned()]).unwrap();
+    let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+            let mut head = [0; 1024];
+            let _ = stream.read(&mut head).await;
+            let _ = stream.write_all(&reply("content-type: image/png\r\n", PNG)).await;
+            let _ = stream.shutdown().await;
+        }
+    });
+    let place = |host: &str| Allowed::parse(&format!("{host}:{port}")).unwrap();
+    let spec = |ca_pem| FetchSpec {
+        allow: vec![place("pictures.example"), place("other.example")],
+        ca_pem,
+        ..FetchSpec::default()
+    };
+    let (trusting, _) = fetcher(spec(Some(made.cert.pem().into_bytes())), &[&["127.0.0.1"]]);
+    let fetched = trusting.fetch(&format!("https://pictures.example:{port}/a.png")).await.unwrap();
+    assert_eq!(fetched.media_type, "image/png");
+    let error = trusting.fetch(&format!("https://other.example:{port}/a.png")).await.unwrap_err();
+    assert!(error.why.contains("TLS handshake"), "{error}");
 }
 
 #[test]
