@@ -27,7 +27,7 @@ fn urls_are_fetched_from_public_hosts_alone_unless_the_file_says_otherwise() {
 #[test]
 fn an_allowed_place_that_is_none_is_an_error_with_its_place() {
     let (place, message) = only_error("[fetch]\nallow = [\"127.0.0.1:80\", \"http://a/\"]\n");
-    assert_eq!(place, "2:27 fetch.allow[1]");
+    assert_eq!(place, "2:26 fetch.allow[1]");
     assert!(message.contains("HOST:PORT"), "{message}");
     let (place, _) = only_error("[fetch]\nmax_bytes = \"1GiB\"\n");
     assert_eq!(place, "2:13 fetch.max_bytes");
