@@ -131,11 +131,19 @@ pub struct Asked {
     /// The client's body, for dialects whose answers repeat fields of the request (Responses); empty where none is
     /// needed.
     pub body: Bytes,
+    /// The answer is read and written anew within the dialect too, so that its ids are the gateway's own.
+    pub anew: bool,
 }
 
 impl Default for Asked {
     fn default() -> Self {
-        Asked { operation: Operation::Generate, form: StreamForm::Events, names: Arc::default(), body: Bytes::new() }
+        Asked {
+            operation: Operation::Generate,
+            form: StreamForm::Events,
+            names: Arc::default(),
+            body: Bytes::new(),
+            anew: false,
+        }
     }
 }
 
@@ -192,7 +200,7 @@ pub struct Passed {
 impl StreamCodec {
     /// A codec for one answer.
     pub fn new(options: &ReplyOptions) -> Self {
-        let way = if options.client == options.upstream {
+        let way = if options.client == options.upstream && !options.asked.anew {
             Way::Tap(match options.client {
                 Dialect::Chat => Tap::Chat(chat::tap::Tap::new(options)),
                 Dialect::Responses => Tap::Responses(responses::tap::Tap::new(options)),
@@ -390,7 +398,7 @@ pub fn plain(options: &ReplyOptions, body: Bytes) -> Result<(Bytes, Facts), Repl
     }
     let mut facts = Facts::default();
     let off_spec = options.upstream == Dialect::Responses && responses::tap::is_off_spec(&body);
-    if options.client == options.upstream && !off_spec {
+    if options.client == options.upstream && !off_spec && !options.asked.anew {
         match options.client {
             Dialect::Chat => chat::tap::plain(&body, &mut facts)?,
             Dialect::Responses => responses::tap::plain(&body, &mut facts)?,
