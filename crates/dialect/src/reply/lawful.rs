@@ -151,7 +151,7 @@ mod tests {
         let mut encoder = Encoder::Messages(messages::reply_encode::StreamEncoder::new(&options));
         let mut events = vec![start(), Event::BlockStart { block: 7, kind: Block::Text }];
         let (mut facts, mut out) = (Facts::default(), Vec::new());
-        let mut lawful = Lawful::new(Dialect::Messages);
+        let mut lawful = Lawful::new(&options(Dialect::Messages));
         let fault = translate(&mut events, &mut encoder, &mut lawful, &mut facts, &mut out).unwrap_err();
         assert_eq!((fault.kind, out.len()), (FaultKind::GatewayBug, 1));
     }
