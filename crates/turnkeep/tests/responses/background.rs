@@ -89,7 +89,6 @@ async fn after_a_restart_its_answer_is_there_and_its_events_are_not() {
     let folder = scene.stop().await;
     let scene = Scene::in_folder(&upstream, folder, true).await;
     assert_eq!(scene.json("GET", &path(&queued), None).await["status"], "completed", "it had ended before");
-    let (status, error) =
-        scene.refused("GET", &(path(&queued) + "?stream=true&starting_after=1"), KEY, None).await;
+    let (status, error) = scene.refused("GET", &(path(&queued) + "?stream=true&starting_after=1"), KEY, None).await;
     assert_eq!((status, error["param"].as_str()), (400, Some("starting_after")), "{error}");
 }

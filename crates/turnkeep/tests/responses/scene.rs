@@ -109,7 +109,8 @@ async fn serve(mut socket: TcpStream, shared: Arc<Shared>) {
         shared.came.notify_waiters();
         let held = shared.held.lock().unwrap().clone();
         let texts = ["answer ".to_owned(), number.to_string()];
-        let head = |kind: &str| format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\n");
+        let head =
+            |kind: &str| format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\n");
         let base = json!({"id": format!("chatcmpl-{number}"), "created": 1, "model": "upstream-m"});
         let mut parts: Vec<String> = Vec::new();
         if stream {

@@ -29,8 +29,7 @@ async fn what_is_not_to_be_stored_is_not_there() {
     let scene = Scene::over(&upstream).await;
     let made = scene.ask(json!({"input": "one", "store": false})).await;
     assert_eq!(scene.refused("GET", &path(&made), KEY, None).await.0, 404);
-    let (status, text) =
-        scene.send("POST", "/v1/responses", SHARED, Some(json!({"model": "m", "input": "one"}))).await;
+    let (status, text) = scene.send("POST", "/v1/responses", SHARED, Some(json!({"model": "m", "input": "one"}))).await;
     assert_eq!(status, 200, "{text}");
     let made: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(scene.refused("GET", &path(&made), SHARED, None).await.0, 404);
