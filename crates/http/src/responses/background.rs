@@ -359,6 +359,7 @@ async fn pump(mut reader: ReplyReader, running: Arc<Running>, place: Place, rece
         _ = cancelled.as_mut() => return,
     };
     let answers = head.is_some_and(|head| head.status.is_success());
+    let mut whole = false;
     loop {
         let chunk = tokio::select! {
             chunk = poll_fn(|cx| reader.poll_chunk(cx)) => chunk,
@@ -371,8 +372,9 @@ async fn pump(mut reader: ReplyReader, running: Arc<Running>, place: Place, rece
             frames.push(chunk);
         }
         while let Some(frame) = frames.next_frame().ok().flatten() {
-            if let Some((number, frame)) = event(&frame) {
+            if let Some(Told { number, frame, last }) = event(&frame) {
                 let bytes = running.add(number, frame);
+                whole |= last;
                 library.followed_bytes(scope, id, bytes, &running);
             }
         }
@@ -386,19 +388,31 @@ async fn pump(mut reader: ReplyReader, running: Arc<Running>, place: Place, rece
             break;
         }
     }
-    // A turn that failed has been ended by its closing, which knows why.
-    running.end();
+    // A turn that failed is ended by its closing, which knows why.
+    if whole {
+        running.end();
+    }
 }
 
-/// An event of the answer, with its number. Signs of life have none, and how a failed turn ends is its closing's to say.
-fn event(frame: &sse::Frame) -> Option<(u64, Bytes)> {
+/// An event of an answer.
+#[derive(Debug, PartialEq, Eq)]
+struct Told {
+    number: u64,
+    frame: Bytes,
+    /// Nothing follows it.
+    last: bool,
+}
+
+/// The event of the answer that a frame is. Signs of life have none, and how a failed turn ends is its closing's to say.
+fn event(frame: &sse::Frame) -> Option<Told> {
     let data = std::str::from_utf8(frame.data.as_deref()?).ok()?;
     let kind = string_field(data, "type")?;
     if matches!(kind.as_str(), "response.failed" | "error" | "keepalive") {
         return None;
     }
     let number = raw_field(data, "sequence_number")?.parse().ok()?;
-    Some((number, frame.raw.clone()))
+    let last = matches!(kind.as_str(), "response.completed" | "response.incomplete");
+    Some(Told { number, frame: frame.raw.clone(), last })
 }
 
 /// The events of a background response as a stream: those after this number, then those to come. Whoever leaves it
@@ -503,7 +517,10 @@ mod tests {
     #[test]
     fn only_events_of_the_answer_are_kept() {
         let delta = "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"sequence_number\":7}\n\n";
-        assert_eq!(event(&frame(delta)).map(|(number, bytes)| (number, bytes.len())), Some((7, delta.len())));
+        let told = event(&frame(delta)).unwrap();
+        assert_eq!((told.number, told.frame.len(), told.last), (7, delta.len(), false));
+        let end = "event: response.completed\ndata: {\"type\":\"response.completed\",\"sequence_number\":8}\n\n";
+        assert!(event(&frame(end)).unwrap().last);
         for other in [
             ": keepalive\n\n",
             "event: keepalive\ndata: {\"type\":\"keepalive\"}\n\n",

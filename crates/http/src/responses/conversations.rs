@@ -57,7 +57,9 @@ fn read(body: &[u8]) -> Result<Said, Invalid> {
             }
             "metadata" if !r.null()? => said.metadata = Some(metadata(r)?),
             "items" | "metadata" => {}
-            _ => drop(r.skip()?),
+            _ => {
+                r.skip()?;
+            }
         }
         Ok(())
     })?;

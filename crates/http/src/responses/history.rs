@@ -56,8 +56,8 @@ pub(super) async fn chain(
     let mut next = Some(first.to_owned());
     let mut bytes = 0_usize;
     while let Some(id) = next {
-        let found = if library.running(scope, &id).is_some() { None } else { library.response(scope, &id).await? };
-        let running = found.is_none() && library.running(scope, &id).is_some();
+        let running = library.running(scope, &id).is_some();
+        let found = if running { None } else { library.response(scope, &id).await? };
         let Some(response) = found else {
             return Err(match (chain.is_empty(), running) {
                 (true, true) => unfinished(PARAM, &id, "in_progress"),

@@ -112,7 +112,8 @@ impl Keeping {
                 Some(response) => self.store(response, *remembered).await,
                 None => {
                     tracing::warn!("an answer in which there is no response cannot be stored");
-                    Ok(())
+                    let message = "the answer could not be read again to be stored";
+                    self.fail(Outcome::Failed { code: "server_error", message: message.into() }).await
                 }
             },
             (Closed::Completed { recorded: None, .. } | Closed::Failed(_) | Closed::Interrupted, None) => Ok(()),

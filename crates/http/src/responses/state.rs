@@ -220,7 +220,9 @@ fn seen(r: &mut Reader<'_>) -> Result<Seen, Invalid> {
         match key {
             "type" if is_text => seen.kind = Some(r.string()?.into_owned()),
             "id" if is_text => seen.id = Some(r.string()?.into_owned()),
-            "type" | "id" => drop(r.skip()?),
+            "type" | "id" => {
+                r.skip()?;
+            }
             _ => {
                 seen.others = true;
                 r.skip()?;

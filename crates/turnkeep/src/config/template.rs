@@ -163,7 +163,7 @@ url = \"sqlite:turnkeep.db\"
 # Encrypts secrets and kept answers at rest: 64 hex digits, or a passphrase of at least 16 characters.
 # master_key = { env = \"TURNKEEP_MASTER_KEY\" }
 # How long records are kept.
-# keep = { turns = \"7d\", evidence = \"30d\", ledger = \"400d\" }
+# keep = { turns = \"7d\", evidence = \"30d\", ledger = \"400d\", responses = \"30d\" }
 # Go on, unrecorded, when the store cannot write.
 # on_failure = \"serve\"
 

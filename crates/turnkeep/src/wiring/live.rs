@@ -160,6 +160,7 @@ impl Live {
             }
         }
         gateway.engine().set_rules(rules(&config));
+        gateway.keep_stored_for(config.store.keep.responses);
         let max_body = usize::try_from(config.server.max_body).unwrap_or(usize::MAX);
         let user_header = config.server.user_header.as_deref().and_then(|name| HeaderName::try_from(name).ok());
         let proxies = Proxies { trusted: config.server.trusted_proxies.clone(), user_header };
