@@ -18,6 +18,7 @@ pub mod envelope;
 pub mod event;
 pub mod free_text;
 pub mod gemini;
+mod hosted;
 pub mod identity;
 pub mod json;
 pub mod messages;

@@ -238,12 +238,15 @@ pub struct Encoded {
 /// Writes a turn in the dialect of an upstream, for the upstream's name of the model. Content that cannot be carried is
 /// an error with its path.
 pub fn encode(target: Dialect, turn: &Turn<'_>, upstream_model: &str) -> Result<Encoded, Invalid> {
+    let (turn, hosted) = crate::hosted::left_out(turn);
+    let turn = turn.as_ref();
     let mut encoded = match target {
         Dialect::Chat => chat::request_encode::encode(turn, upstream_model),
         Dialect::Responses => responses::request_encode::encode(turn, upstream_model),
         Dialect::Messages => messages::request_encode::encode(turn, upstream_model),
         Dialect::Gemini => gemini::request_encode::encode(turn, upstream_model),
     }?;
+    encoded.dropped.extend(hosted);
     encoded.dropped = crate::dropped::names(encoded.dropped);
     Ok(encoded)
 }

@@ -152,7 +152,7 @@ fn an_error_in_a_stream_is_a_fault_on_every_pair_and_its_end_is_lawful() {
                 // What the client has, with our own error behind it, ends as its dialect's streams may end.
                 let mut bytes = joined(&pieces);
                 let busy = ClientError::new(503, "model_overloaded", "busy");
-                bytes.extend_from_slice(&error_event(client, StreamForm::Events, &busy, "t1"));
+                bytes.extend_from_slice(&error_event(client, StreamForm::Events, true, &busy, "t1"));
                 let datas = lawful(client, &bytes);
                 assert_eq!(datas.last().unwrap()["error"]["message"], "busy");
             }

@@ -104,7 +104,7 @@ impl Lawful {
 mod tests {
     use super::*;
     use crate::event::{Block, Finish};
-    use crate::reply::{Asked, Encoder, Facts, ReplyOptions, translate};
+    use crate::reply::{Encoder, Facts, ReplyOptions, translate};
 
     fn options(client: Dialect) -> ReplyOptions {
         ReplyOptions {
@@ -137,21 +137,11 @@ mod tests {
 
     #[test]
     fn nothing_of_an_event_out_of_order_is_written() {
-        let options = ReplyOptions {
-            client: Dialect::Messages,
-            upstream: Dialect::Chat,
-            model: "m".into(),
-            usage_wanted: false,
-            choices: 1,
-            id: "t".into(),
-            created: 1,
-            max_event: 1,
-            asked: Asked::default(),
-        };
+        let options = options(Dialect::Messages);
         let mut encoder = Encoder::Messages(messages::reply_encode::StreamEncoder::new(&options));
         let mut events = vec![start(), Event::BlockStart { block: 7, kind: Block::Text }];
         let (mut facts, mut out) = (Facts::default(), Vec::new());
-        let mut lawful = Lawful::new(&options(Dialect::Messages));
+        let mut lawful = Lawful::new(&options);
         let fault = translate(&mut events, &mut encoder, &mut lawful, &mut facts, &mut out).unwrap_err();
         assert_eq!((fault.kind, out.len()), (FaultKind::GatewayBug, 1));
     }
