@@ -323,7 +323,11 @@ fn tools_are_flat_and_say_whether_they_are_strict() {
     assert_eq!(body["parallel_tool_calls"], false);
     turn.tool_choice = Some(ToolChoice::Other("mcp".into()));
     assert_eq!(refused(&turn).path, "tool_choice");
+    // Beside others it is left out by name; alone it is all that was asked for.
+    turn.tool_choice = None;
     turn.tools[1].kind = ToolKind::Hosted("web_search".into());
+    turn.tools.swap(0, 1);
+    turn.tools.truncate(1);
     assert_eq!(refused(&turn).path, "tools[1]");
     turn.tools.clear();
     turn.tool_choice = Some(ToolChoice::Any);
