@@ -29,7 +29,9 @@ fn tools(dialect: Dialect) -> Vec<Value> {
             "$schema":"http://json-schema.org/draft-07/schema#"});
         match dialect {
             Dialect::Chat => json!({"type":"function","function":{"name":name,"description":text,"parameters":schema}}),
-            Dialect::Messages => json!({"name":name,"description":text,"input_schema":schema}),
+            Dialect::Responses | Dialect::Messages | Dialect::Gemini => {
+                json!({"name":name,"description":text,"input_schema":schema})
+            }
         }
     };
     (0..24).map(tool).collect()
@@ -48,7 +50,7 @@ fn body(dialect: Dialect) -> Vec<u8> {
                     "function":{"name":"tool_1","arguments":"{\"argument_0\": \"cat src/main.rs\", \"argument_1\": 7}"}}]}));
                 messages.push(json!({"role":"tool","tool_call_id":id,"content":output}));
             }
-            Dialect::Messages => {
+            Dialect::Responses | Dialect::Messages | Dialect::Gemini => {
                 messages.push(json!({"role":"assistant","content":[{"type":"text","text":said},
                     {"type":"tool_use","id":id,"name":"tool_1","input":{"argument_0":"cat src/main.rs","argument_1":7}}]}));
                 messages
@@ -63,7 +65,7 @@ fn body(dialect: Dialect) -> Vec<u8> {
                 messages.insert(0, json!({"role":"system","content":system}));
             }
         }
-        Dialect::Messages => {
+        Dialect::Responses | Dialect::Messages | Dialect::Gemini => {
             body["system"] = json!([{"type":"text","text":system,"cache_control":{"type":"ephemeral"}}])
         }
     }
@@ -76,7 +78,7 @@ fn read_again(request: &ClientRequest) -> bool {
 
 fn main() {
     let key = [7; 32];
-    for dialect in Dialect::ALL {
+    for dialect in [Dialect::Chat, Dialect::Messages] {
         let Ok(read) = read(dialect, Operation::Generate, body(dialect).into()) else { continue };
         println!("{dialect}: {} bytes", read.body.len());
         let time = |what: &str, work: &dyn Fn()| {

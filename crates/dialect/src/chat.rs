@@ -10,12 +10,14 @@ mod classify_table;
 pub mod completions;
 pub mod embeddings;
 pub mod error;
+mod fields;
 pub mod models;
 pub mod order;
 pub mod reply_decode;
 pub mod reply_encode;
 pub mod request;
 pub mod request_encode;
+mod request_encode_media;
 mod request_encode_message;
 pub mod tap;
 

@@ -1,7 +1,8 @@
 //! State that only its maker can read (signed thinking, encrypted reasoning, thought signatures) on its way through
 //! dialects that have another place for such state. In the canonical turn and events it stands in one form that names
-//! its origin: Anthropic's own as it is, every other as `turnkeep.<dialect>.<state>`. A client gets that form and sends
-//! it back; what reaches an upstream is the bare state, and only where the upstream is of the state's own dialect.
+//! its origin: Anthropic's own as it is, every other as `turnkeep.<dialect>.<state>`. A client gets the state with its
+//! origin, unless it is of the client's own dialect, and sends it back so; what reaches an upstream is the bare state, and
+//! only where the upstream is of the state's own dialect.
 
 use std::borrow::Cow;
 use turnkeep_base::Dialect;
@@ -12,9 +13,15 @@ pub const PREFIX: &str = "turnkeep.";
 /// Stands where a proof must stand and nobody gave one.
 pub const UNSIGNED: &str = "turnkeep.unsigned";
 
+/// What marks Anthropic's state for a client of another dialect, whose own state carries no mark.
+const FROM_MESSAGES: &str = "turnkeep.messages.";
+
 /// A state that came from an upstream, or a client, of this dialect. Where it carries the mark already (the client sends
 /// back what another upstream made), it stays as it is.
 pub fn seal(origin: Dialect, state: &str) -> Cow<'_, str> {
+    if let Some(bare) = state.strip_prefix(FROM_MESSAGES) {
+        return Cow::Borrowed(bare);
+    }
     if origin == Dialect::Messages || state.starts_with(PREFIX) {
         Cow::Borrowed(state)
     } else {
@@ -45,9 +52,15 @@ pub fn open(sealed: &str, upstream: Dialect) -> Option<&str> {
 }
 
 /// The form for a client of this dialect: bare if the state is of its own dialect, so that nothing changes where nothing
-/// needs to.
-pub fn shown(sealed: &str, client: Dialect) -> &str {
-    open(sealed, client).unwrap_or(sealed)
+/// needs to; else with its origin. [`seal`] undoes it.
+pub fn shown(sealed: &str, client: Dialect) -> Cow<'_, str> {
+    match (open(sealed, client), origin(sealed)) {
+        (Some(bare), _) => Cow::Borrowed(bare),
+        (None, Some(Dialect::Messages)) if !sealed.starts_with(PREFIX) => {
+            Cow::Owned(format!("{FROM_MESSAGES}{sealed}"))
+        }
+        (None, Some(_) | None) => Cow::Borrowed(sealed),
+    }
 }
 
 #[cfg(test)]
@@ -66,7 +79,7 @@ mod tests {
                 );
             }
             for client in Dialect::ALL {
-                assert_eq!(seal(client, shown(&sealed, client)), sealed, "{made_by} by way of {client}");
+                assert_eq!(seal(client, &shown(&sealed, client)), sealed, "{made_by} by way of {client}");
             }
         }
     }

@@ -3,6 +3,9 @@
 //! Order, which decoders keep and encoders rely on: one `Start`; blocks, each with one `BlockStart`, deltas and one
 //! `BlockStop`, where several may be open at once; `Finish`; `Usage` wherever it was known; one `End`.
 
+mod order;
+
+pub use order::Order;
 use turnkeep_base::Usage;
 
 /// One step of an answer.

@@ -1,12 +1,12 @@
 //! Gemini generateContent, on both sides.
 
-pub(crate) mod array;
 mod chunk;
 pub mod classify;
 mod classify_table;
 pub mod count;
 pub mod error;
 mod finish;
+mod generation;
 pub mod models;
 pub mod order;
 pub(crate) mod proof;
@@ -14,4 +14,6 @@ pub mod reply_decode;
 pub mod reply_encode;
 pub mod request;
 pub mod request_encode;
+mod schema;
+mod sentinel;
 pub mod tap;

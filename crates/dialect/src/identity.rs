@@ -14,7 +14,7 @@ mod session;
 mod volatile;
 
 pub use history::{History, answered, history};
-pub(crate) use opaque::is_native;
+pub(crate) use opaque::without;
 pub use opaque::{Foreign, has_opaque_state, strip_edits, strip_opaque_state};
 pub use parts::of_parts;
 pub use request::request;

@@ -8,20 +8,27 @@
 #![allow(clippy::result_large_err)]
 
 pub mod chat;
+mod choice;
 pub mod classify;
 pub mod connect;
+pub mod count;
+mod document;
 pub mod dropped;
 pub mod envelope;
 pub mod event;
+pub mod free_text;
 pub mod gemini;
+mod hosted;
 pub mod identity;
 pub mod json;
 pub mod messages;
 pub mod recorded;
+pub mod remote;
 pub mod reply;
 pub mod request;
 pub mod responses;
 pub mod tool_id;
 pub mod tool_names;
+pub mod translation;
 pub mod turn;
 pub mod windows;

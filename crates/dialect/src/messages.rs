@@ -16,8 +16,8 @@ pub mod request;
 pub mod request_encode;
 pub mod tap;
 
-mod conversation;
-mod input;
+pub(crate) mod conversation;
+pub(crate) mod input;
 pub(crate) mod nothing;
 mod stop;
 mod usage;

@@ -5,11 +5,13 @@
 //! Whether an answer may be used again, and by whom, is not decided here but for [`may_be_cached`], which knows what is no
 //! whole answer.
 
+mod array;
 mod saved;
+mod usage;
 
 use crate::event::{Class, Event, Finish};
-use crate::json::{Invalid, Object, Reader, Span};
 use crate::reply::{Facts, Piece, Progress, ReplyFault, ReplyOptions, StreamCodec};
+use crate::request::Operation;
 use crate::{chat, gemini, messages, reply, responses};
 use bytes::Bytes;
 use std::fmt;
@@ -47,13 +49,29 @@ impl fmt::Debug for Recorded {
 /// its own id, model and time. A usage that the record lacks is filled from its facts. The pieces are in order, and the
 /// last one, and only it, is terminal.
 ///
+/// A Gemini stream is read in whichever form it was recorded, events or one JSON array, and written in the one that
+/// `options.asked` names.
+///
 /// Fails for what is no whole answer, and for one that cannot change its form: several choices, log probabilities, audio,
-/// citations or tools of the provider's own.
+/// citations or tools of the provider's own, and all that is no answer of [`Operation::Generate`].
 pub fn replay(recorded: &Recorded, options: &ReplyOptions, stream: bool) -> Result<Vec<Piece>, ReplyFault> {
+    match options.asked.operation {
+        Operation::Generate => {}
+        Operation::Complete if recorded.dialect == options.client && recorded.stream && stream => {}
+        Operation::CountTokens | Operation::Complete | Operation::Embed => return as_it_is(recorded, options, stream),
+    }
     if recorded.dialect != options.client || recorded.stream != stream {
         return rewritten(recorded, options, stream);
     }
     if stream { same_stream(recorded, options) } else { same_body(recorded) }
+}
+
+/// What has one form only: a count, vectors, a continued text.
+fn as_it_is(recorded: &Recorded, options: &ReplyOptions, stream: bool) -> Result<Vec<Piece>, ReplyFault> {
+    if recorded.dialect != options.client || recorded.stream != stream {
+        return Err(ReplyFault::malformed("a recorded answer of this kind has one form only, and another is wanted"));
+    }
+    Ok(vec![Piece { class: Class::Terminal, bytes: recorded.bytes.clone() }])
 }
 
 /// Complete and whole: it ended by itself, at a stop text or in calls of tools. One that ran into a limit, paused, was
@@ -67,8 +85,10 @@ pub fn may_be_cached(facts: &Facts) -> bool {
 
 /// The options of a codec that reads a record in its own dialect.
 fn own(recorded: &Recorded, options: &ReplyOptions) -> ReplyOptions {
-    let (dialect, max_event) = (recorded.dialect, recorded.bytes.len().saturating_add(1));
-    ReplyOptions { client: dialect, upstream: dialect, max_event, ..options.clone() }
+    // An array's elements get a few bytes each when they become events.
+    let (dialect, max_event) = (recorded.dialect, recorded.bytes.len().saturating_mul(8).saturating_add(64));
+    let asked = reply::Asked { anew: false, ..options.asked.clone() };
+    ReplyOptions { client: dialect, upstream: dialect, max_event, asked, ..options.clone() }
 }
 
 /// The events of a record of which nothing is passed over, or a fault.
@@ -137,20 +157,12 @@ fn events(recorded: &Recorded, options: &ReplyOptions) -> Result<(Vec<Event>, Op
     }
 }
 
-/// The stream as events, also where its client asked for an array.
-fn as_events(recorded: &Recorded) -> Bytes {
-    match recorded.dialect {
-        Dialect::Gemini => gemini::array::as_events(&recorded.bytes),
-        Dialect::Chat | Dialect::Responses | Dialect::Messages => recorded.bytes.clone(),
-    }
-}
-
 /// Gives every frame to `each` until the answer is at its end; tells how far it came.
 fn frames(
     recorded: &Recorded,
     mut each: impl FnMut(&sse::Frame) -> Result<Progress, ReplyFault>,
 ) -> Result<Progress, ReplyFault> {
-    let bytes = as_events(recorded);
+    let bytes = array::events(recorded)?;
     let mut reader = sse::Reader::new(bytes.len().saturating_add(1));
     reader.push(bytes);
     let long = |long: sse::TooLong| ReplyFault::malformed(long.to_string());
@@ -241,7 +253,7 @@ fn write(events: &[Event], pieces: &mut Vec<Piece>, mut encode: impl FnMut(&Even
 
 /// The stream as it is, but for the usage chunk.
 fn same_stream(recorded: &Recorded, options: &ReplyOptions) -> Result<Vec<Piece>, ReplyFault> {
-    let bytes = as_events(recorded);
+    let bytes = array::events(recorded)?;
     let own = ReplyOptions { max_event: bytes.len().saturating_add(1), ..own(recorded, options) };
     let mut codec = StreamCodec::new(&own);
     let mut pieces = Vec::new();
@@ -288,47 +300,12 @@ fn same_body(recorded: &Recorded) -> Result<Vec<Piece>, ReplyFault> {
         Dialect::Gemini => gemini::tap::plain(&recorded.bytes, &mut facts)?,
     }
     let bytes = match (facts.usage, recorded.facts.usage) {
-        (None, Some(_)) if matches!(recorded.dialect, Dialect::Responses | Dialect::Gemini) => recorded.bytes.clone(),
-        (None, Some(usage)) => with_usage(recorded, &usage).map_err(|bad| ReplyFault::malformed(bad.to_string()))?,
+        (None, Some(usage)) => {
+            usage::inserted(recorded, &usage).map_err(|bad| ReplyFault::malformed(bad.to_string()))?
+        }
         (Some(_), _) | (None, None) => recorded.bytes.clone(),
     };
     Ok(vec![Piece { class: Class::Terminal, bytes }])
-}
-
-fn with_usage(recorded: &Recorded, usage: &Usage) -> Result<Bytes, Invalid> {
-    let mut field = Vec::new();
-    match recorded.dialect {
-        Dialect::Chat => chat::reply_encode::write_usage(&mut Object::open(&mut field), usage),
-        Dialect::Messages => messages::write_usage(&mut Object::open(&mut field), usage),
-        Dialect::Responses | Dialect::Gemini => return Ok(recorded.bytes.clone()),
-    }
-    // The field without the braces of the object it was written into.
-    let field = field.get(1..field.len().saturating_sub(1)).unwrap_or_default();
-    let value = field.strip_prefix(b"\"usage\":").unwrap_or_default();
-    let (mut there, mut any): (Option<Span>, bool) = (None, false);
-    let mut r = Reader::new(&recorded.bytes)?;
-    r.object::<Invalid>(|r, key| {
-        any = true;
-        r.kind()?;
-        let span = r.skip()?;
-        if key == "usage" {
-            there = Some(span);
-        }
-        Ok(())
-    })?;
-    let end = r.position().saturating_sub(1);
-    let edit = match there {
-        Some(span) => reply_edit(span, value.to_vec()),
-        None => {
-            let comma: &[u8] = if any { b"," } else { b"" };
-            reply_edit(end..end, [comma, field].concat())
-        }
-    };
-    Ok(crate::request::apply(&recorded.bytes, &[edit]))
-}
-
-fn reply_edit(span: Span, with: Vec<u8>) -> crate::request::Edit {
-    crate::request::Edit { span, with }
 }
 
 /// Pieces of a size worth sending, none of them less committed than the one before, all that is terminal in the last.

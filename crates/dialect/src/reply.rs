@@ -3,12 +3,15 @@
 //! The codec says how far each piece commits the answer and when the answer is complete; whether and when pieces are
 //! written is the engine's. It never ends an answer that the upstream did not end.
 
+mod lawful;
+
 use crate::classify::Classified;
 use crate::event::{Class, Event, Finish};
 use crate::request::{Operation, StreamForm};
 use crate::tool_names::ToolNames;
 use crate::{chat, gemini, messages, responses};
 use bytes::Bytes;
+use lawful::Lawful;
 use std::sync::Arc;
 use turnkeep_base::{ClientError, Declared, Dialect, Evidence, FaultKind, Usage};
 use turnkeep_wire::sse;
@@ -128,11 +131,19 @@ pub struct Asked {
     /// The client's body, for dialects whose answers repeat fields of the request (Responses); empty where none is
     /// needed.
     pub body: Bytes,
+    /// The answer is read and written anew within the dialect too, so that its ids are the gateway's own.
+    pub anew: bool,
 }
 
 impl Default for Asked {
     fn default() -> Self {
-        Asked { operation: Operation::Generate, form: StreamForm::Events, names: Arc::default(), body: Bytes::new() }
+        Asked {
+            operation: Operation::Generate,
+            form: StreamForm::Events,
+            names: Arc::default(),
+            body: Bytes::new(),
+            anew: false,
+        }
     }
 }
 
@@ -149,7 +160,7 @@ pub struct StreamCodec {
 #[derive(Debug)]
 enum Way {
     Tap(Tap),
-    Translate { decoder: Decoder, encoder: Encoder, events: Vec<Event> },
+    Translate { decoder: Decoder, encoder: Encoder, lawful: Box<Lawful>, events: Vec<Event> },
 }
 
 #[derive(Debug)]
@@ -171,6 +182,7 @@ enum Decoder {
 #[derive(Debug)]
 enum Encoder {
     Chat(chat::reply_encode::StreamEncoder),
+    Completion(chat::completions::StreamEncoder),
     Responses(responses::reply_encode::StreamEncoder),
     Messages(messages::reply_encode::StreamEncoder),
     Gemini(gemini::reply_encode::StreamEncoder),
@@ -188,7 +200,7 @@ pub struct Passed {
 impl StreamCodec {
     /// A codec for one answer.
     pub fn new(options: &ReplyOptions) -> Self {
-        let way = if options.client == options.upstream {
+        let way = if options.client == options.upstream && !options.asked.anew {
             Way::Tap(match options.client {
                 Dialect::Chat => Tap::Chat(chat::tap::Tap::new(options)),
                 Dialect::Responses => Tap::Responses(responses::tap::Tap::new(options)),
@@ -243,13 +255,13 @@ impl StreamCodec {
             Progress::Open => Err(ReplyFault::truncated()),
             Progress::Finishing => {
                 match &mut self.way {
-                    Way::Translate { decoder, encoder, events } => {
+                    Way::Translate { decoder, encoder, lawful, events } => {
                         match decoder {
                             Decoder::Chat(decoder) => decoder.settle(events),
                             Decoder::Gemini(decoder) => decoder.settle(events),
                             Decoder::Responses(_) | Decoder::Messages(_) => {}
                         }
-                        translate(events, encoder, &mut self.facts, out);
+                        translate(events, encoder, lawful, &mut self.facts, out)?;
                     }
                     Way::Tap(Tap::Gemini(tap)) => tap.settle(out),
                     Way::Tap(Tap::Chat(_) | Tap::Responses(_) | Tap::Messages(_)) => {}
@@ -283,14 +295,14 @@ impl StreamCodec {
                     push_piece(out, class, bytes);
                 }
             }
-            Way::Translate { decoder, encoder, events } => {
+            Way::Translate { decoder, encoder, lawful, events } => {
                 self.progress = match decoder {
                     Decoder::Chat(decoder) => decoder.frame(&frame, events)?,
                     Decoder::Responses(decoder) => decoder.frame(&frame, events)?,
                     Decoder::Messages(decoder) => decoder.frame(&frame, events)?,
                     Decoder::Gemini(decoder) => decoder.frame(&frame, events)?,
                 };
-                translate(events, encoder, &mut self.facts, out);
+                translate(events, encoder, lawful, &mut self.facts, out)?;
             }
         }
         Ok(())
@@ -316,26 +328,41 @@ fn translating(options: &ReplyOptions) -> Way {
         Dialect::Gemini => Decoder::Gemini(gemini::reply_decode::StreamDecoder::new(options)),
     };
     let encoder = match options.client {
+        Dialect::Chat if options.asked.operation == Operation::Complete => {
+            Encoder::Completion(chat::completions::StreamEncoder::new(options))
+        }
         Dialect::Chat => Encoder::Chat(chat::reply_encode::StreamEncoder::new(options)),
         Dialect::Responses => Encoder::Responses(responses::reply_encode::StreamEncoder::new(options)),
         Dialect::Messages => Encoder::Messages(messages::reply_encode::StreamEncoder::new(options)),
         Dialect::Gemini => Encoder::Gemini(gemini::reply_encode::StreamEncoder::new(options)),
     };
-    Way::Translate { decoder, encoder, events: Vec::new() }
+    let lawful = Box::new(Lawful::new(options));
+    Way::Translate { decoder, encoder, lawful, events: Vec::new() }
 }
 
-fn translate(events: &mut Vec<Event>, encoder: &mut Encoder, facts: &mut Facts, out: &mut Vec<Piece>) {
+fn translate(
+    events: &mut Vec<Event>,
+    encoder: &mut Encoder,
+    lawful: &mut Lawful,
+    facts: &mut Facts,
+    out: &mut Vec<Piece>,
+) -> Result<(), ReplyFault> {
     for event in events.drain(..) {
+        lawful.event(&event)?;
         note(&event, facts);
         let mut bytes = Vec::new();
         let class = match encoder {
             Encoder::Chat(encoder) => encoder.event(&event, &mut bytes),
+            Encoder::Completion(encoder) => encoder.event(&event, &mut bytes),
             Encoder::Responses(encoder) => encoder.event(&event, &mut bytes),
             Encoder::Messages(encoder) => encoder.event(&event, &mut bytes),
             Encoder::Gemini(encoder) => encoder.event(&event, &mut bytes),
         };
-        push_piece(out, class, bytes.into());
+        let bytes = Bytes::from(bytes);
+        lawful.bytes(&event, &bytes)?;
+        push_piece(out, class, bytes);
     }
+    Ok(())
 }
 
 /// A name that an upstream gave, if it is fit to be kept.
@@ -366,9 +393,12 @@ pub fn note(event: &Event, facts: &mut Facts) {
 
 /// Reads a whole plain answer and gives the client's: the same bytes in the same dialect, else the translation.
 pub fn plain(options: &ReplyOptions, body: Bytes) -> Result<(Bytes, Facts), ReplyFault> {
+    if options.asked.operation == Operation::Embed {
+        return embedded(options, body);
+    }
     let mut facts = Facts::default();
     let off_spec = options.upstream == Dialect::Responses && responses::tap::is_off_spec(&body);
-    if options.client == options.upstream && !off_spec {
+    if options.client == options.upstream && !off_spec && !options.asked.anew {
         match options.client {
             Dialect::Chat => chat::tap::plain(&body, &mut facts)?,
             Dialect::Responses => responses::tap::plain(&body, &mut facts)?,
@@ -387,12 +417,25 @@ pub fn plain(options: &ReplyOptions, body: Bytes) -> Result<(Bytes, Facts), Repl
         note(event, &mut facts);
     }
     let out = match options.client {
+        Dialect::Chat if options.asked.operation == Operation::Complete => chat::completions::plain(&events, options),
         Dialect::Chat => chat::reply_encode::plain(&events, options),
         Dialect::Responses => responses::reply_encode::plain(&events, options),
         Dialect::Messages => messages::reply_encode::plain(&events, options),
         Dialect::Gemini => gemini::reply_encode::plain(&events, options),
     };
     Ok((out.into(), facts))
+}
+
+/// Vectors for a client of embeddings.
+fn embedded(options: &ReplyOptions, body: Bytes) -> Result<(Bytes, Facts), ReplyFault> {
+    match options.upstream {
+        Dialect::Gemini => chat::embeddings::from_gemini(&body, options),
+        Dialect::Chat | Dialect::Responses | Dialect::Messages => {
+            let mut facts = Facts::default();
+            chat::embeddings::plain(&body, &mut facts)?;
+            Ok((body, facts))
+        }
+    }
 }
 
 /// The HTTP status and body of an error in a dialect. `request_id` is our turn's id.

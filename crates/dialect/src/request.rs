@@ -1,7 +1,7 @@
 //! A client's request before it is known where it goes: what the gateway must know of it (model, mode, size), that it
 //! has the form its dialect asks for, and the edits that a same-dialect route makes to its bytes.
 
-use crate::identity::{Foreign, strip_edits};
+use crate::identity::{Foreign, strip_edits, strip_opaque_state};
 use crate::json::{Invalid, Span};
 use crate::tool_names::ToolNames;
 use crate::turn::Turn;
@@ -91,7 +91,12 @@ pub struct ClientRequest {
     pub form: StreamForm,
     /// Where things stand in the body.
     pub spans: Spans,
+    /// Texts that a turn borrows and that stand nowhere in the body; made when the turn is first read.
+    pub made: Made,
 }
+
+/// JSON schemas written anew (Gemini's own kind of schema is none), by where the value they stand for begins in the body.
+pub type Made = std::sync::OnceLock<std::collections::BTreeMap<usize, Box<str>>>;
 
 /// Where the named spans stand in the body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -177,14 +182,17 @@ impl ClientRequest {
 
     /// What [`ClientRequest::pass_through`] takes out of the body, by the names that the client is told.
     pub fn dropped_in_passing(&self) -> Vec<String> {
-        let enveloped = self.dialect == Dialect::Messages && !strip_edits(self, Foreign::Enveloped).is_empty();
-        if enveloped { vec!["thinking".into()] } else { Vec::new() }
+        if !strip_edits(self, Foreign::Enveloped).is_empty() { vec!["thinking".into()] } else { Vec::new() }
     }
 
-    /// The canonical turn.
+    /// The canonical turn. Texts to be embedded are none.
     pub fn turn(&self) -> Result<Turn<'_>, Invalid> {
         match self.dialect {
-            Dialect::Chat => chat::request::decode(&self.body),
+            Dialect::Chat => match self.operation {
+                Operation::Generate | Operation::CountTokens => chat::request::decode(&self.body),
+                Operation::Complete => chat::completions::decode(&self.body),
+                Operation::Embed => Err(no_upstream("embeds")),
+            },
             Dialect::Responses => responses::request::decode(&self.body),
             Dialect::Messages => messages::request::decode(&self.body),
             Dialect::Gemini => gemini::request::decode(self),
@@ -230,14 +238,57 @@ pub struct Encoded {
 /// Writes a turn in the dialect of an upstream, for the upstream's name of the model. Content that cannot be carried is
 /// an error with its path.
 pub fn encode(target: Dialect, turn: &Turn<'_>, upstream_model: &str) -> Result<Encoded, Invalid> {
+    let (turn, hosted) = crate::hosted::left_out(turn);
+    let turn = turn.as_ref();
     let mut encoded = match target {
         Dialect::Chat => chat::request_encode::encode(turn, upstream_model),
         Dialect::Responses => responses::request_encode::encode(turn, upstream_model),
         Dialect::Messages => messages::request_encode::encode(turn, upstream_model),
         Dialect::Gemini => gemini::request_encode::encode(turn, upstream_model),
     }?;
+    encoded.dropped.extend(hosted);
     encoded.dropped = crate::dropped::names(encoded.dropped);
     Ok(encoded)
+}
+
+/// Writes a client's request for an upstream of another dialect, whatever it asks for: an answer, a count of its input
+/// tokens, the continuation of a text, or vectors. `elsewhere`: what the history holds of a provider's own making was made
+/// at another upstream, which is not the target's; it is taken out and named as dropped (`thinking`).
+///
+/// Content that cannot be carried is an error with its path; an operation that no upstream of the target's kind has is one
+/// at `model`.
+pub fn write_for(
+    request: &ClientRequest,
+    target: Dialect,
+    upstream_model: &str,
+    elsewhere: bool,
+) -> Result<Encoded, Invalid> {
+    match request.operation {
+        Operation::Embed => match target {
+            Dialect::Gemini => {
+                let mut encoded = chat::embeddings::to_gemini(&request.body, upstream_model)?;
+                encoded.dropped = crate::dropped::names(encoded.dropped);
+                return Ok(encoded);
+            }
+            Dialect::Chat | Dialect::Responses | Dialect::Messages => return Err(no_upstream("embeds")),
+        },
+        Operation::CountTokens if target == Dialect::Chat => return Err(no_upstream("counts tokens")),
+        Operation::Generate | Operation::CountTokens | Operation::Complete => {}
+    }
+    let mut turn = request.turn()?;
+    let stripped = elsewhere && strip_opaque_state(&mut turn);
+    let mut encoded = encode(target, &turn, upstream_model)?;
+    if stripped && !encoded.dropped.iter().any(|name| name == "thinking") {
+        encoded.dropped.push("thinking".to_owned());
+    }
+    match request.operation {
+        Operation::CountTokens => crate::count::counting(target, encoded, upstream_model),
+        Operation::Generate | Operation::Complete | Operation::Embed => Ok(encoded),
+    }
+}
+
+fn no_upstream(does: &str) -> Invalid {
+    Invalid { path: "model".into(), message: format!("no upstream of this model {does}"), at: 0 }
 }
 
 /// The longest name of a model, and of an answer, that is kept; in bytes.

@@ -2,6 +2,7 @@
 
 pub mod error;
 pub mod order;
+pub(crate) mod outline;
 pub mod reply_decode;
 pub mod reply_encode;
 pub mod request;

@@ -38,6 +38,42 @@ pub enum At {
         /// The index within the part's own content.
         inner: u32,
     },
+    /// The `instructions` of a Responses request.
+    Instructions,
+    /// A whole item of a Responses `input`.
+    Item(u32),
+    /// A part of an item's `content`.
+    ItemContent {
+        /// The item's index.
+        item: u32,
+        /// The part's index.
+        part: u32,
+    },
+    /// A part of an item's `output`.
+    ItemOutput {
+        /// The item's index.
+        item: u32,
+        /// The part's index.
+        part: u32,
+    },
+    /// A content of a Gemini request.
+    Contents(u32),
+    /// A part of it.
+    ContentsPart {
+        /// The content's index.
+        content: u32,
+        /// The part's index.
+        part: u32,
+    },
+    /// A part inside its `functionResponse`.
+    ContentsInner {
+        /// The content's index.
+        content: u32,
+        /// The part's index.
+        part: u32,
+        /// The index within the response's own parts.
+        inner: u32,
+    },
 }
 
 impl At {
@@ -49,6 +85,15 @@ impl At {
             At::Content { message, part } => format!("messages[{message}].content[{part}]"),
             At::Call { message, call } => format!("messages[{message}].tool_calls[{call}]"),
             At::Inner { message, part, inner } => format!("messages[{message}].content[{part}].content[{inner}]"),
+            At::Instructions => "instructions".into(),
+            At::Item(item) => format!("input[{item}]"),
+            At::ItemContent { item, part } => format!("input[{item}].content[{part}]"),
+            At::ItemOutput { item, part } => format!("input[{item}].output[{part}]"),
+            At::Contents(content) => format!("contents[{content}]"),
+            At::ContentsPart { content, part } => format!("contents[{content}].parts[{part}]"),
+            At::ContentsInner { content, part, inner } => {
+                format!("contents[{content}].parts[{part}].functionResponse.parts[{inner}]")
+            }
         }
     }
 }
@@ -265,7 +310,7 @@ pub enum ToolKind<'a> {
         /// What it does.
         description: Option<Text<'a>>,
         /// The form of the text (a grammar), as raw JSON in Responses' own, flat form.
-        format: Option<&'a str>,
+        format: Option<Text<'a>>,
     },
     /// A tool of the provider's own, by its type.
     Hosted(String),

@@ -42,6 +42,7 @@ fn other(dialect: Dialect) -> Dialect {
     match dialect {
         Dialect::Chat => Dialect::Messages,
         Dialect::Messages => Dialect::Chat,
+        Dialect::Responses | Dialect::Gemini => panic!("not one of the pair"),
     }
 }
 
@@ -172,6 +173,7 @@ fn tools(dialect: Dialect, body: &Value) -> Vec<(String, String, Value)> {
         let (tool, schema) = match dialect {
             Dialect::Chat => (&tool["function"], &tool["function"]["parameters"]),
             Dialect::Messages => (tool, &tool["input_schema"]),
+            Dialect::Responses | Dialect::Gemini => panic!("not one of the pair"),
         };
         let mut schema = if schema.is_object() { schema.clone() } else { json!({}) };
         let fields = schema.as_object_mut().unwrap();
@@ -194,6 +196,7 @@ fn what_was_said_called_and_answered_arrives_in_order() {
             Dialect::Messages => {
                 (ids(messages_items(&capture.body), |id| from_messages_safe(id).into_owned()), chat_items(&sent))
             }
+            Dialect::Responses | Dialect::Gemini => panic!("not one of the pair"),
         };
         assert_eq!(before, after, "{}", capture.name.display());
         let target = other(capture.dialect);

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
 
 use turnkeep_dialect::chat::request::decode;
-use turnkeep_dialect::turn::{At, Body, Image, Output, Part, Role, Thinking, ToolChoice, ToolKind};
+use turnkeep_dialect::turn::{At, Body, File, FileSource, Image, Output, Part, Role, Thinking, ToolChoice, ToolKind};
 
 #[track_caller]
 fn refused(fields: &str) -> String {
@@ -38,8 +38,16 @@ fn parts_find_their_canonical_form() {
     let body = br#"{"model":"m","messages":[{"role":"user","name":"bo","content":[{"type":"text","text":"t","cache_control":{"type":"ephemeral"}},
         {"type":"image_url","image_url":{"url":"data:image/PNG;base64,AAA=","detail":"high"}},
         {"type":"image_url","image_url":{"url":"https://x/y.png","detail":"auto"}},
-        {"type":"input_audio","input_audio":{"data":"","format":"wav"}},{"type":"file","file":{}}]}]}"#;
+        {"type":"input_audio","input_audio":{"data":"UklG","format":"WAV"}},{"type":"file","file":{"file_id":"f"}},
+        {"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,JVBERi0="}},{"type":"video_url","video_url":{"url":"x"}}]}]}"#;
     let turn = decode(body).unwrap();
+    let file = |media_type: &'static str, name: Option<&'static str>, data: &'static str| {
+        Body::File(File {
+            media_type: Some(media_type.into()),
+            name: name.map(Into::into),
+            source: FileSource::Data(data.into()),
+        })
+    };
     let parts = &turn.messages[0].parts;
     assert_eq!(
         bodies(parts),
@@ -47,8 +55,10 @@ fn parts_find_their_canonical_form() {
             &text("t"),
             &Body::Image(Image::Data { media_type: "image/png".into(), data: "AAA=".into() }),
             &Body::Image(Image::Url("https://x/y.png".into())),
-            &Body::Other("input_audio".into()),
-            &Body::Other("file".into()),
+            &file("audio/wav", None, "UklG"),
+            &Body::Other("file with a file_id".into()),
+            &file("application/pdf", Some("a.pdf"), "JVBERi0="),
+            &Body::Other("video_url".into()),
         ]
     );
     assert_eq!(parts[0].cache, Some(r#"{"type":"ephemeral"}"#));
@@ -122,7 +132,9 @@ fn old_functions_become_tools_where_they_are_plain() {
 fn tools_and_choices_are_read() {
     let body = br#"{"model":"m","messages":[{"role":"user","content":"x"}],"parallel_tool_calls":false,"tools":[
         {"type":"function","function":{"name":"f","description":"d","parameters":{ "type":"object" },"strict":true}},
-        {"type":"function","function":{"name":"g"}},{"type":"custom","custom":{"name":"h"}}]}"#;
+        {"type":"function","function":{"name":"g"}},{"type":"custom","custom":{"name":"h","description":"e",
+        "format":{"type":"grammar","grammar":{"syntax":"lark","definition":"start: \"a\""}}}},
+        {"type":"custom","custom":{"name":"i","format":{"type":"text"}}},{"type":"mcp"}]}"#;
     let turn = decode(body).unwrap();
     let f = ToolKind::Function {
         name: "f".into(),
@@ -132,15 +144,26 @@ fn tools_and_choices_are_read() {
     };
     let g = ToolKind::Function { name: "g".into(), description: None, schema: None, strict: None };
     let kinds: Vec<_> = turn.tools.iter().map(|tool| &tool.kind).collect();
-    assert_eq!(kinds, [&f, &g, &ToolKind::Hosted("custom".into())]);
+    let form = r#"{"type":"grammar","definition":"start: \"a\"","syntax":"lark"}"#;
+    let h = ToolKind::Custom { name: "h".into(), description: Some("e".into()), format: Some(form.into()) };
+    let i = ToolKind::Custom { name: "i".into(), description: None, format: None };
+    assert_eq!(kinds, [&f, &g, &h, &i, &ToolKind::Hosted("mcp".into())]);
     assert_eq!(turn.parallel_tools, Some(false));
     for (choice, expected) in [
         (r#""auto""#, ToolChoice::Auto),
         (r#""none""#, ToolChoice::None),
         (r#""required""#, ToolChoice::Any),
         (r#"{"type":"function","function":{"name":"f"}}"#, ToolChoice::Named("f".into())),
-        (r#"{"type":"allowed_tools","allowed_tools":{}}"#, ToolChoice::Other("allowed_tools".into())),
-        (r#"{"type":"custom","custom":{"name":"f"}}"#, ToolChoice::Other("custom".into())),
+        (
+            r#"{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"f"}},{"type":"custom","custom":{"name":"g"}}]}}"#,
+            ToolChoice::Allowed { required: true, names: vec!["f".into(), "g".into()] },
+        ),
+        (
+            r#"{"type":"allowed_tools","allowed_tools":{"tools":[]}}"#,
+            ToolChoice::Allowed { required: false, names: vec![] },
+        ),
+        (r#"{"type":"custom","custom":{"name":"f"}}"#, ToolChoice::Named("f".into())),
+        (r#"{"type":"mcp","name":"f"}"#, ToolChoice::Other("mcp".into())),
     ] {
         let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"x"}}],"tool_choice":{choice}}}"#);
         assert_eq!(decode(body.as_bytes()).unwrap().tool_choice, Some(expected));
@@ -153,8 +176,8 @@ fn settings_find_their_places_and_the_rest_is_named() {
         "temperature":0.10,"top_p":1e-1,"stop":"x","max_tokens":5,"max_completion_tokens":6,"reasoning_effort":"low","user":"u",
         "response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"a":1},"strict":false}},
         "seed":7,"logit_bias":{"5":1},"prediction":{"type":"content"},"made_up":[1],
-        "n":1,"logprobs":false,"store":false,"frequency_penalty":0.0,"presence_penalty":0,"metadata":{},"service_tier":"auto","modalities":["text"],
-        "audio":null,"web_search_options":null,"verbosity":null}"#;
+        "n":1,"logprobs":false,"store":false,"frequency_penalty":0.0,"presence_penalty":-0.50,"prompt_cache_key":"k","metadata":{},"service_tier":"auto","modalities":["text"],
+        "audio":null,"web_search_options":null,"verbosity":"low"}"#;
     let turn = decode(body).unwrap();
     assert_eq!((turn.stream, turn.stream_usage, turn.max_output), (true, true, Some(6)));
     assert_eq!((turn.temperature, turn.top_p), (Some("0.10"), Some("1e-1")));
@@ -162,7 +185,9 @@ fn settings_find_their_places_and_the_rest_is_named() {
     assert_eq!(turn.reasoning.effort.as_deref(), Some("low"));
     assert_eq!(turn.user.as_deref(), Some("u"));
     assert_eq!(turn.output, Output::Schema { name: Some("n".into()), schema: r#"{"a":1}"#, strict: Some(false) });
-    assert_eq!(turn.hints, ["seed", "logit_bias", "prediction", "made_up"]);
+    assert_eq!((turn.seed, turn.frequency_penalty, turn.presence_penalty), (Some("7"), None, Some("-0.50")));
+    assert_eq!((turn.verbosity.as_deref(), turn.cache_key.as_deref()), (Some("low"), Some("k")));
+    assert_eq!(turn.hints, ["logit_bias", "prediction", "made_up"]);
     let off = br#"{"model":"m","messages":[{"role":"user","content":"x"}],"reasoning_effort":"none","response_format":{"type":"json_object"},"user":"u","safety_identifier":"s","stop":null}"#;
     let turn = decode(off).unwrap();
     assert_eq!((turn.reasoning.mode, turn.reasoning.effort), (Some(Thinking::Off), None));
@@ -180,6 +205,18 @@ fn what_cannot_be_carried_is_refused_by_its_path() {
         (r#""response_format":{"type":"grammar"}"#, "response_format"),
         (r#""response_format":{"type":"json_schema"}"#, "response_format.json_schema.schema"),
         (r#""tools":[{"type":"function"}]"#, "tools[0].function"),
+        (r#""tools":[{"type":"custom"}]"#, "tools[0].custom"),
+        (r#""tools":[{"type":"custom","custom":{}}]"#, "tools[0].custom.name"),
+        (
+            r#""tools":[{"type":"custom","custom":{"name":"f","format":{"type":"grammar"}}}]"#,
+            "tools[0].custom.format.grammar.definition",
+        ),
+        (r#""tool_choice":{"type":"allowed_tools"}"#, "tool_choice.allowed_tools"),
+        (r#""tool_choice":{"type":"allowed_tools","allowed_tools":{}}"#, "tool_choice.allowed_tools.tools"),
+        (
+            r#""tool_choice":{"type":"allowed_tools","allowed_tools":{"tools":[{"type":"mcp"}]}}"#,
+            "tool_choice.allowed_tools.tools[0]",
+        ),
         (r#""tools":[{"type":"function","function":{"name":"f","parameters":[]}}]"#, "tools[0].function.parameters"),
     ] {
         assert_eq!(refused(fields), path, "{fields}");
@@ -189,5 +226,56 @@ fn what_cannot_be_carried_is_refused_by_its_path() {
             r#"{{"model":"m","messages":[{{"role":"user","content":[{{"type":"image_url","image_url":{{"url":"{url}"}}}}]}}]}}"#
         );
         assert_eq!(decode(body.as_bytes()).unwrap_err().path, "messages[0].content[0].image_url.url", "{url}");
+    }
+}
+
+#[test]
+fn a_call_of_free_text_is_wrapped_and_a_proof_of_gemini_stands_before_its_call() {
+    let body = br#"{"model":"m","messages":[{"role":"assistant","content":null,
+        "thinking_blocks":[{"type":"thinking","thinking":"","signature":"turnkeep.gemini.c2ln"},{"type":"thinking","thinking":"t","signature":"EqQB"}],
+        "tool_calls":[{"id":"1","type":"custom","custom":{"name":"patch","input":"say \"hi\"\n"}},
+        {"id":"2","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"c2ln"}}},
+        {"id":"3","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"vertex":{"thought_signature":""},"other":1}}]}]}"#;
+    let turn = decode(body).unwrap();
+    let thinking =
+        |text: &'static str, proof: &'static str| Body::Thinking { text: text.into(), signature: Some(proof.into()) };
+    let call = |id: &'static str, name: &'static str, arguments: &'static str| Body::ToolCall {
+        id: id.into(),
+        name: name.into(),
+        arguments: arguments.into(),
+    };
+    assert_eq!(
+        bodies(&turn.messages[0].parts),
+        [
+            // The block that repeats the call's proof is gone.
+            &thinking("t", "EqQB"),
+            &call("1", "patch", r#"{"input":"say \"hi\"\n"}"#),
+            &thinking("", "turnkeep.gemini.c2ln"),
+            &call("2", "f", "{}"),
+            &call("3", "f", "{}"),
+        ]
+    );
+    assert_eq!(turn.hints, ["messages[].tool_calls[].extra_content.other"]);
+}
+
+#[test]
+fn reasoning_is_read_in_every_form_that_servers_give_it() {
+    for (fields, text, hints) in [
+        (r#""reasoning_content":"a""#, Some("a"), &[][..]),
+        (r#""reasoning":"a""#, Some("a"), &[]),
+        (r#""reasoning":"a","reasoning_details":[{"type":"reasoning.text","text":"a","index":0}]"#, Some("a"), &[]),
+        (
+            r#""reasoning_details":[{"type":"reasoning.summary","summary":"a"},{"type":"reasoning.encrypted","data":"xx","format":"y"}]"#,
+            Some("a"),
+            &["messages[].reasoning_details"],
+        ),
+        (r#""reasoning_details":[7]"#, None, &["messages[].reasoning_details"]),
+    ] {
+        let body = format!(r#"{{"model":"m","messages":[{{"role":"assistant","content":"b",{fields}}}]}}"#);
+        let turn = decode(body.as_bytes()).unwrap();
+        let thinking = text.map(|text| Body::Thinking { text: text.into(), signature: None });
+        let wanted: Vec<_> = thinking.into_iter().chain([self::text("b")]).collect();
+        assert_eq!(bodies(&turn.messages[0].parts), wanted.iter().collect::<Vec<_>>(), "{fields}");
+        assert_eq!(turn.hints, hints, "{fields}");
     }
 }

@@ -15,13 +15,21 @@ use serde_json::{Value, json};
 use turnkeep_base::{Dialect, Fingerprint};
 use turnkeep_dialect::identity::{self, History, has_opaque_state};
 use turnkeep_dialect::recorded::Recorded;
-use turnkeep_dialect::reply::Facts;
-use turnkeep_dialect::request::{Operation, read};
+use turnkeep_dialect::reply::{self, Asked, Facts, ReplyOptions, StreamCodec};
+use turnkeep_dialect::request::{InPath, Operation, StreamForm, read, read_in_path};
 
 const KEY: [u8; 32] = [7; 32];
 
 fn history(dialect: Dialect, body: &Value) -> History {
-    let request = read(dialect, Operation::Generate, body.to_string().into()).unwrap_or_else(|e| panic!("{e}: {body}"));
+    let bytes: Bytes = body.to_string().into();
+    let read = match dialect {
+        Dialect::Chat | Dialect::Responses | Dialect::Messages => read(dialect, Operation::Generate, bytes),
+        Dialect::Gemini => {
+            let path = InPath { model: "m".into(), stream: false, form: StreamForm::Events };
+            read_in_path(Operation::Generate, path, bytes)
+        }
+    };
+    let request = read.unwrap_or_else(|e| panic!("{e}: {body}"));
     identity::history(&KEY, &request.turn().unwrap())
 }
 
@@ -45,33 +53,95 @@ fn user(text: &str) -> Value {
     json!({"role":"user","content":text})
 }
 
+/// A Chat upstream's answer as a client of a dialect gets it, streamed and plain.
+fn of_chat(client: Dialect, stream: &str, whole: &Value) -> (Bytes, Value) {
+    let options = ReplyOptions {
+        client,
+        upstream: Dialect::Chat,
+        model: "m".into(),
+        usage_wanted: true,
+        choices: 1,
+        id: "own".into(),
+        created: 7,
+        max_event: 1 << 20,
+        asked: Asked::default(),
+    };
+    let (mut codec, mut pieces) = (StreamCodec::new(&options), Vec::new());
+    codec.feed(Bytes::copy_from_slice(stream.as_bytes()), &mut pieces).unwrap();
+    codec.finish(&mut pieces).unwrap();
+    let streamed = pieces.iter().flat_map(|piece| piece.bytes.to_vec()).collect();
+    let (plain, _) = reply::plain(&options, whole.to_string().into()).unwrap();
+    (streamed, serde_json::from_slice(&plain).unwrap())
+}
+
 #[test]
-fn an_answer_that_comes_back_is_known_streamed_and_plain_in_both_dialects() {
+fn an_answer_that_comes_back_is_known_streamed_and_plain_in_every_dialect() {
     for case in cases() {
         for dialect in Dialect::ALL {
             let what = format!("{}: {dialect}", case.name);
-            let (stream, whole) = match dialect {
-                Dialect::Chat => (write_chat(case.chat.0), &case.chat.1),
-                Dialect::Messages => (write_messages(case.messages.0), &case.messages.1),
+            let (stream, whole): (Bytes, Value) = match dialect {
+                Dialect::Chat => (write_chat(case.chat.0).into(), case.chat.1.clone()),
+                Dialect::Messages => (write_messages(case.messages.0).into(), case.messages.1.clone()),
+                Dialect::Responses | Dialect::Gemini => of_chat(dialect, &write_chat(case.chat.0), &case.chat.1),
             };
-            let of = |list: Value| match dialect {
-                Dialect::Chat => chat(list),
-                Dialect::Messages => messages(list),
+            // The answer among the user's words, as its client sends it.
+            let conversation = |back: Option<&Value>| match dialect {
+                Dialect::Chat => {
+                    let mut list = vec![user("hi")];
+                    list.extend(back.map(|whole| whole["choices"][0]["message"].clone()));
+                    list.extend(back.map(|_| user("and now?")));
+                    chat(json!(list))
+                }
+                Dialect::Messages => {
+                    let mut list = vec![user("hi")];
+                    list.extend(back.map(|whole| json!({"role":"assistant","content":whole["content"]})));
+                    list.extend(back.map(|_| user("and now?")));
+                    messages(json!(list))
+                }
+                Dialect::Responses => {
+                    let mut list = vec![user("hi")];
+                    list.extend(back.iter().flat_map(|whole| whole["output"].as_array().unwrap().clone()));
+                    list.extend(back.map(|_| user("and now?")));
+                    history(dialect, &json!({"model":"m","input":list}))
+                }
+                Dialect::Gemini => {
+                    let mut list = vec![json!({"role":"user","parts":[{"text":"hi"}]})];
+                    list.extend(back.map(|whole| whole["candidates"][0]["content"].clone()));
+                    list.extend(back.map(|_| json!({"role":"user","parts":[{"text":"and now?"}]})));
+                    history(dialect, &json!({"contents":list}))
+                }
             };
-            let before = of(json!([user("hi")]));
+            let before = conversation(None);
             let streamed = answered(&before, &recorded(dialect, true, stream)).unwrap_or_else(|| panic!("{what}"));
             let plain =
                 answered(&before, &recorded(dialect, false, whole.to_string())).unwrap_or_else(|| panic!("{what}"));
             assert_eq!(streamed, plain, "{what}");
-            let back = match dialect {
-                Dialect::Chat => whole["choices"][0]["message"].clone(),
-                Dialect::Messages => json!({"role":"assistant","content":whole["content"]}),
-            };
-            let next = of(json!([user("hi"), back, user("and now?")]));
+            if whole["output"].as_array().is_some_and(Vec::is_empty) {
+                // An answer without a word is no item, so nothing of it comes back.
+                continue;
+            }
+            let next = conversation(Some(&whole));
             assert_eq!(next.answers, [streamed], "{what}");
             assert_ne!(next.all, streamed, "{what}");
         }
     }
+}
+
+#[test]
+fn a_file_is_known_by_its_kind_and_its_bytes() {
+    let of = |source: Value| {
+        messages(
+            json!([{"role":"user","content":[{"type":"document","source":source}]}, {"role":"assistant","content":"a"}, user("b")]),
+        )
+    };
+    let text = |data: &str| json!({"type":"text","media_type":"text/plain","data":data});
+    let pdf = |data: &str| json!({"type":"base64","media_type":"application/pdf","data":data});
+    let all = [of(text("x")), of(text("y")), of(pdf("AAAA")), of(pdf("AAAB")), of(json!({"type":"url","url":"x"}))];
+    for (at, one) in all.iter().enumerate() {
+        assert_eq!(one.answers.len(), 1, "{at}");
+        assert!(all[at + 1..].iter().all(|other| other.answers != one.answers), "{at}");
+    }
+    assert_eq!(of(pdf("AAAA")), all[2]);
 }
 
 #[test]
@@ -157,7 +227,7 @@ fn answers_that_cannot_be_told_are_none() {
     assert!(answered(&before, &fine).is_some());
     let begun = messages(json!([user("hi"), {"role":"assistant","content":"a"}]));
     assert_eq!((begun.answers.len(), answered(&begun, &fine)), (1, None));
-    let document = json!({"role":"user","content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"x"}}]});
+    let document = json!({"role":"user","content":[{"type":"document","source":{"type":"file","file_id":"file_1"}}]});
     let unknown = messages(
         json!([user("hi"), {"role":"assistant","content":"a"}, document, {"role":"assistant","content":"b"}, user("c")]),
     );
@@ -263,6 +333,7 @@ fn answer_of(dialect: Dialect, message: &Value) -> Recorded {
             let choice = json!({"index":0,"message":message,"finish_reason":"stop"});
             recorded(dialect, false, json!({"object":"chat.completion","choices":[choice]}).to_string())
         }
+        Dialect::Responses | Dialect::Gemini => panic!("no such capture"),
         Dialect::Messages => {
             let mut content = message["content"].clone();
             if let Some(text) = message["content"].as_str() {

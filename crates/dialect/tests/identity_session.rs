@@ -96,3 +96,22 @@ fn what_is_no_id_is_passed_over() {
     let together = [("session-id", fits.as_str()), ("thread-id", "tt")];
     assert_eq!(chat(json!({}), &together), None);
 }
+
+fn responses(extra: Value, headers: &[(&str, &str)]) -> Option<String> {
+    let mut body = json!({"model":"m","input":"hi"});
+    body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+    of(Dialect::Responses, &body, headers)
+}
+
+#[test]
+fn codex_and_others_that_speak_responses_name_their_sessions() {
+    let own = [("session-id", "s-1"), ("thread-id", "s-1"), ("x-client-request-id", "s-1")];
+    assert_eq!(responses(json!({"prompt_cache_key":"s-1"}), &own).as_deref(), Some("s-1"));
+    // A sub-agent: its own thread of the same session, with the same cache key.
+    let agent = [("session-id", "s-1"), ("thread-id", "t-2"), ("x-codex-parent-thread-id", "s-1")];
+    assert_eq!(responses(json!({"prompt_cache_key":"s-1"}), &agent).as_deref(), Some("s-1/t-2"));
+    assert_eq!(responses(json!({"prompt_cache_key":"qwen-code:u"}), &[]).as_deref(), Some("qwen-code:u"));
+    let opencode = [("x-session-affinity", "ses_1"), ("x-session-id", "ses_1")];
+    assert_eq!(responses(json!({"prompt_cache_key":"ses_1"}), &opencode).as_deref(), Some("ses_1"));
+    assert_eq!(responses(json!({"client_metadata":{"session_id":"s"}}), &[]), None);
+}

@@ -1,4 +1,4 @@
-//! Requests on all four pairs of dialects. Each feature is written by hand once in either dialect: the one must become
+//! Requests on the pairs of Chat and Messages. Each feature is written by hand once in either dialect: the one must become
 //! the other, both ways, and on the same-dialect routes nothing but the model's name changes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
@@ -185,14 +185,28 @@ fn request(fields: &Value, stream: bool, model: &str) -> Value {
     request
 }
 
+/// Takes off the mark that an agent's turn gets at its end, which must be there.
+fn unmark(request: &mut Value) {
+    let content = &mut request["messages"].as_array_mut().unwrap().last_mut().unwrap()["content"];
+    let blocks = content.as_array_mut().unwrap();
+    let mark = blocks.last_mut().unwrap().as_object_mut().unwrap().remove("cache_control");
+    assert_eq!(mark, Some(json!({"type":"ephemeral"})));
+    if let [only] = blocks.as_slice()
+        && only["type"] == "text"
+    {
+        *content = only["text"].clone();
+    }
+}
+
 #[test]
 fn every_feature_goes_through_every_pair() {
     for feature in features() {
         for stream in [false, true] {
-            for client in Dialect::ALL {
+            for client in [Dialect::Chat, Dialect::Messages] {
                 let (own, target, target_fields, (special, dropped)) = match client {
                     Dialect::Chat => (&feature.chat, Dialect::Messages, &feature.messages, &feature.to_messages),
                     Dialect::Messages => (&feature.messages, Dialect::Chat, &feature.chat, &feature.to_chat),
+                    Dialect::Responses | Dialect::Gemini => panic!("{client} is not one of the pair"),
                 };
                 let what = format!("{}: {client} to {target}", feature.name);
                 let mut asked = request(own, stream, "asked");
@@ -219,7 +233,10 @@ fn every_feature_goes_through_every_pair() {
                 if target == Dialect::Chat && stream {
                     wanted["stream_options"] = json!({"include_usage":true});
                 }
-                let got: Value = serde_json::from_slice(&encoded.body).unwrap();
+                let mut got: Value = serde_json::from_slice(&encoded.body).unwrap();
+                if target == Dialect::Messages && got["tools"].is_array() {
+                    unmark(&mut got);
+                }
                 assert_eq!(got, wanted, "{what}");
                 let mut named = encoded.dropped;
                 named.sort();
@@ -258,14 +275,14 @@ fn content_without_a_form_in_the_other_dialect_is_refused_by_its_path() {
             "messages[0].content[1]",
         ),
         (Dialect::Chat, ask(json!({"type":"file","file":{"file_id":"f"}})), "messages[0].content[1]"),
-        (Dialect::Chat, with("tools", json!([{"type":"custom","custom":{"name":"c"}}])), "tools[0]"),
+        (Dialect::Chat, with("tools", json!([{"type":"web_search"}])), "tools[0]"),
         (Dialect::Chat, with("n", json!(2)), "n"),
         (Dialect::Chat, with("tool_choice", json!("required")), "tool_choice"),
         (Dialect::Chat, with("response_format", json!({"type":"json_object"})), "response_format"),
         (Dialect::Chat, with("modalities", json!(["text", "audio"])), "modalities[1]"),
         (
             Dialect::Messages,
-            ask(json!({"type":"document","source":{"type":"text","data":"x"}})),
+            ask(json!({"type":"document","source":{"type":"file","file_id":"f"}})),
             "messages[0].content[1]",
         ),
         (

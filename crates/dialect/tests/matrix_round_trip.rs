@@ -183,7 +183,11 @@ fn content(mut turn: Turn<'_>, wrapped: bool) -> Turn<'_> {
                 let content = texts.filter(|text| !text.is_empty()).map(|text| part(Body::Text(text.into()))).collect();
                 Body::ToolResult { id: own(id), content, is_error }
             }
-            other @ (Body::Thinking { .. } | Body::RedactedThinking(_) | Body::Refusal(_) | Body::Other(_)) => {
+            other @ (Body::File(_)
+            | Body::Thinking { .. }
+            | Body::RedactedThinking(_)
+            | Body::Refusal(_)
+            | Body::Other(_)) => {
                 panic!("{other:?} was not sent")
             }
         };
@@ -217,7 +221,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 384, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_turn_is_the_same_on_either_side_of_a_translation(turn in turn(), first in prop::sample::select(Dialect::ALL.to_vec())) {
+    fn a_turn_is_the_same_on_either_side_of_a_translation(turn in turn(), first in prop::sample::select(vec![Dialect::Chat, Dialect::Messages])) {
         let second = if first == Dialect::Chat { Dialect::Messages } else { Dialect::Chat };
         let mut bodies = Vec::new();
         let mut last = encode(first, &turn, "a").unwrap().body;
@@ -225,7 +229,9 @@ proptest! {
         for target in [second, first, second] {
             let request = read(other_than(target), Operation::Generate, last.clone()).unwrap();
             let encoded = encode(target, &request.turn().unwrap(), "b").unwrap();
-            let named = encoded.dropped.iter().all(|name| name == "response_format.json_schema.name");
+            // The cache marks are the gateway's own, which a Messages client would have set.
+            let expected = ["cache_control", "response_format.json_schema.name"];
+            let named = encoded.dropped.iter().all(|name| expected.contains(&name.as_str()));
             prop_assert!(named, "{:?}", encoded.dropped);
             bodies.push((other_than(target), last));
             last = encoded.body;

@@ -245,8 +245,8 @@ fn token_counts_are_read_written_and_guessed() {
     for body in ["", "{}", r#"{"input_tokens":"x"}"#] {
         assert_eq!(count::count_reply(body.as_bytes()), None);
     }
-    let body = br#"{"system":"12345678","tools":[{"name":"abcd","description":"abcd","input_schema":{"a":1}}],"messages":[{"role":"user","content":[
-        {"type":"text","text":"12345"},{"type":"image","source":{"type":"url","url":"x"}}]}]}"#;
-    // system 4 + 2, tool 4 + 1 + 1 + 2, message 4 + 2 + 1600
-    assert_eq!(count::estimate(&request::decode(body).unwrap()), 6 + 8 + 1606);
+    let body = br#"{"system":"Hello world","tools":[{"name":"hello","description":"Hello world","input_schema":{}}],"messages":[{"role":"user","content":[
+        {"type":"text","text":"Hello"},{"type":"image","source":{"type":"url","url":"x"}}]}]}"#;
+    // system 4 + 2, tool 4 + 1 + 2 + 1, message 4 + 1 + 1600
+    assert_eq!(count::estimate(&request::decode(body).unwrap()), 6 + 8 + 1605);
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
 
 use turnkeep_dialect::messages::request::decode;
-use turnkeep_dialect::turn::{At, Body, Image, Output, Part, Role, Thinking, ToolChoice, ToolKind};
+use turnkeep_dialect::turn::{At, Body, File, FileSource, Image, Output, Part, Role, Thinking, ToolChoice, ToolKind};
 
 fn text(text: &str, at: At) -> Part<'_> {
     Part { body: Body::Text(text.into()), at, cache: None }
@@ -29,7 +29,9 @@ fn every_block_with_a_canonical_form_finds_it() {
         {"type":"thinking","thinking":"hm","signature":"sig"},{"type":"redacted_thinking","data":"xx"},{"type":"text","text":"t"},
         {"id":"c1","name":"f","input":{ "a" : 1.0 },"type":"tool_use","caller":{"type":"direct"}}]},
         {"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","is_error":true,"content":[{"type":"text","text":"r"},
-        {"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}},{"type":"document"}]},
+        {"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}},{"type":"document","title":"n","source":{"type":"text","media_type":"text/plain","data":"d"}}]},
+        {"type":"document","context":"c","citations":{"enabled":true},"source":{"type":"base64","media_type":"application/pdf","data":"JVBERi0="}},
+        {"type":"document","source":{"type":"url","url":"http://y"}},{"type":"document","source":{"type":"file","file_id":"f"}},
         {"type":"tool_result","tool_use_id":"c2","content":"plain"},
         {"type":"image","source":{"type":"url","url":"http://x"}},{"type":"image","source":{"type":"file","file_id":"f"}},
         {"type":"web_search_tool_result","content":[]}]}]}"#,
@@ -46,6 +48,9 @@ fn every_block_with_a_canonical_form_finds_it() {
         ]
     );
     let inner = |inner| At::Inner { message: 1, part: 0, inner };
+    let file = |media_type: Option<&'static str>, name: Option<&'static str>, source| {
+        Body::File(File { media_type: media_type.map(Into::into), name: name.map(Into::into), source })
+    };
     let answers: Vec<_> = turn.messages[1].parts.iter().map(|part| part.body.clone()).collect();
     let image = Image::Data { media_type: "image/png".into(), data: "AA==".into() };
     assert_eq!(
@@ -56,13 +61,20 @@ fn every_block_with_a_canonical_form_finds_it() {
                 content: vec![
                     text("r", inner(0)),
                     Part { body: Body::Image(image), at: inner(1), cache: None },
-                    Part { body: Body::Other("document".into()), at: inner(2), cache: None },
+                    Part {
+                        body: file(Some("text/plain"), Some("n"), FileSource::Plain("d".into())),
+                        at: inner(2),
+                        cache: None
+                    },
                 ],
                 is_error: true,
             },
+            file(Some("application/pdf"), None, FileSource::Data("JVBERi0=".into())),
+            file(None, None, FileSource::Url("http://y".into())),
+            Body::Other("document source file".into()),
             Body::ToolResult {
                 id: "c2".into(),
-                content: vec![text("plain", At::Content { message: 1, part: 1 })],
+                content: vec![text("plain", At::Content { message: 1, part: 4 })],
                 is_error: false,
             },
             Body::Image(Image::Url("http://x".into())),
@@ -70,7 +82,10 @@ fn every_block_with_a_canonical_form_finds_it() {
             Body::Other("web_search_tool_result".into()),
         ]
     );
-    assert_eq!(turn.hints, ["messages[].content[].caller"]);
+    assert_eq!(
+        turn.hints,
+        ["messages[].content[].caller", "messages[].content[].context", "messages[].content[].citations"]
+    );
 }
 
 #[test]

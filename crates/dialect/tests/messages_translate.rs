@@ -135,7 +135,7 @@ fn every_recorded_request_can_be_carried_to_either_dialect() {
             let body = Bytes::from(serde_json::to_vec(&capture["body"]).unwrap());
             let request = read(Dialect::Messages, Operation::Generate, body).unwrap();
             let turn = request.turn().unwrap();
-            for dialect in Dialect::ALL {
+            for dialect in [Dialect::Chat, Dialect::Messages] {
                 let encoded =
                     encode(dialect, &turn, "up").unwrap_or_else(|error| panic!("{}: {error}", path.display()));
                 let again = read(dialect, Operation::Generate, encoded.body);

@@ -89,3 +89,35 @@ fn a_mismatched_envelope_is_stripped_in_translation_and_named() {
     // Back to where it came from it goes along.
     assert!(String::from_utf8_lossy(&turn(&ours, Dialect::Chat).body).contains("\"reasoning_content\":\"a\""));
 }
+
+#[test]
+fn state_is_bound_to_its_account_whichever_dialect_it_came_from_but_for_chat_that_signs_nothing() {
+    for (signature, bound) in [
+        ("EqQB", true),
+        ("turnkeep.responses.gAAA", true),
+        ("turnkeep.gemini.CiQB", true),
+        ("turnkeep.chat.djE", false),
+        ("turnkeep.unsigned", false),
+        ("turnkeep.other.x", false),
+    ] {
+        let chat = format!(
+            r#"{{"model":"m","messages":[{{"role":"user","content":"hi"}},{{"role":"assistant","thinking_blocks":[{{"type":"thinking","thinking":"t","signature":"{signature}"}}],"content":"a"}},{{"role":"user","content":"b"}}]}}"#
+        );
+        let request = request(Dialect::Chat, &chat);
+        let mut turn = request.turn().unwrap();
+        assert_eq!((has_opaque_state(&turn), strip_opaque_state(&mut turn)), (bound, bound), "{signature}");
+    }
+}
+
+#[test]
+fn a_body_that_went_through_another_upstream_passes_without_that_state() {
+    let responses = r#"{"model":"m","input":[{"role":"user","content":"hi"},{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"turnkeep.gemini.CiQB"},{"role":"user","content":"b"}]}"#;
+    let read = request(Dialect::Responses, responses);
+    assert!(!String::from_utf8_lossy(&read.pass_through("m")).contains("turnkeep."));
+    assert_eq!(read.dropped_in_passing(), ["thinking"]);
+    let own = responses.replace("turnkeep.gemini.CiQB", "gAAA");
+    let read = request(Dialect::Responses, &own);
+    assert_eq!((read.pass_through("m"), read.dropped_in_passing().len()), (read.body.clone(), 0));
+    let (elsewhere, any) = read.pass_through_elsewhere("m");
+    assert!(any && !String::from_utf8_lossy(&elsewhere).contains("gAAA"));
+}

@@ -372,6 +372,7 @@ fn read_keys(capture: &Capture) -> &'static [(&'static str, &'static str)] {
             ("stream", "true"),
             ("max_tokens", "1"),
         ],
+        Dialect::Responses | Dialect::Gemini => panic!("not one of the pair"),
     }
 }
 

@@ -99,6 +99,7 @@ fn frames(dialect: Dialect, events: &[Event]) -> Vec<(String, bool)> {
         match dialect {
             Dialect::Chat => chat.event(event, &mut out),
             Dialect::Messages => messages.event(event, &mut out),
+            Dialect::Responses | Dialect::Gemini => panic!("not one of the pair"),
         };
         let text = String::from_utf8(out).unwrap();
         let made = matches!(event, Event::Delta { .. } | Event::BlockStart { kind: Block::RedactedThinking(_), .. });
@@ -169,7 +170,7 @@ proptest! {
 
     #[test]
     fn a_stream_passes_byte_for_byte_up_to_its_end(
-        dialect in prop::sample::select(Dialect::ALL.to_vec()),
+        dialect in prop::sample::select([Dialect::Chat, Dialect::Messages].to_vec()),
         events in answer(),
         noises in prop::collection::vec(noise(), 1..12),
         lengths in prop::collection::vec(1usize..90, 1..8),
@@ -212,7 +213,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_model_made_never_passes_as_a_preamble(events in answer(), dialect in prop::sample::select(Dialect::ALL.to_vec())) {
+    fn what_the_model_made_never_passes_as_a_preamble(events in answer(), dialect in prop::sample::select([Dialect::Chat, Dialect::Messages].to_vec())) {
         let options = options(dialect, true);
         let mut codec = StreamCodec::new(&options);
         for (frame, made) in frames(dialect, &events) {
@@ -225,7 +226,7 @@ proptest! {
 
     #[test]
     fn a_stream_that_is_cut_passes_what_came_and_is_a_fault(
-        events in answer(), dialect in prop::sample::select(Dialect::ALL.to_vec()), cut in any::<prop::sample::Index>(), length in 1usize..60
+        events in answer(), dialect in prop::sample::select([Dialect::Chat, Dialect::Messages].to_vec()), cut in any::<prop::sample::Index>(), length in 1usize..60
     ) {
         let written = frames(dialect, &events);
         let before_end: String = written.iter().map(|(frame, _)| frame.as_str())

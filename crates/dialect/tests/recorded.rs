@@ -18,8 +18,9 @@ use serde_json::{Value, json};
 use turnkeep_base::{Dialect, Usage};
 use turnkeep_dialect::event::{Class, Event, Finish};
 use turnkeep_dialect::recorded::{Recorded, may_be_cached, replay};
-use turnkeep_dialect::reply::{Facts, Piece, ReplyOptions, StreamCodec, plain};
-use turnkeep_dialect::{chat, messages};
+use turnkeep_dialect::reply::{Asked, Facts, Piece, ReplyOptions, StreamCodec, plain};
+use turnkeep_dialect::request::{Operation, StreamForm};
+use turnkeep_dialect::{chat, gemini, messages, responses};
 use turnkeep_wire::sse;
 
 const USAGE: Usage = Usage { input: 7, cache_read: 2, cache_write: 1, output: 5, reasoning: 3 };
@@ -53,11 +54,14 @@ fn frames(bytes: &Bytes) -> Vec<sse::Frame> {
 /// The data of a stream, which must be in the dialect's legal order to its end.
 fn lawful(dialect: Dialect, bytes: &Bytes) -> Vec<Value> {
     let (mut chat, mut messages) = (chat::order::Order::default(), messages::order::Order::default());
+    let (mut responses, mut gemini) = (responses::order::Order::default(), gemini::order::Order::default());
     let mut datas = Vec::new();
     for frame in frames(bytes) {
         let order = match dialect {
             Dialect::Chat => chat.frame(&frame),
             Dialect::Messages => messages.frame(&frame),
+            Dialect::Responses => responses.frame(&frame),
+            Dialect::Gemini => gemini.frame(&frame),
         };
         order.unwrap_or_else(|error| panic!("{error}: {:?}", String::from_utf8_lossy(&frame.raw)));
         datas.extend(frame.data.and_then(|data| serde_json::from_slice(&data).ok()));
@@ -65,10 +69,13 @@ fn lawful(dialect: Dialect, bytes: &Bytes) -> Vec<Value> {
     match dialect {
         Dialect::Chat => chat.finish().unwrap(),
         Dialect::Messages => messages.finish().unwrap(),
+        Dialect::Responses => responses.finish().unwrap(),
+        Dialect::Gemini => gemini.finish().unwrap(),
     }
     datas
 }
 
+/// As a client reads it; of Responses and Gemini, what a Chat client would be told.
 fn understood(dialect: Dialect, stream: bool, bytes: &Bytes) -> Said {
     let whole = || serde_json::from_slice(bytes).unwrap();
     match (dialect, stream) {
@@ -76,6 +83,14 @@ fn understood(dialect: Dialect, stream: bool, bytes: &Bytes) -> Said {
         (Dialect::Messages, true) => messages_stream(&lawful(dialect, bytes)),
         (Dialect::Chat, false) => chat_plain(&whole()),
         (Dialect::Messages, false) => messages_plain(&whole()),
+        (Dialect::Responses | Dialect::Gemini, _) => {
+            if stream {
+                lawful(dialect, bytes);
+            }
+            let options = options(Dialect::Chat, dialect, true);
+            let chat = chat::reply_encode::plain(&events(dialect, stream, bytes), &options);
+            chat_plain(&serde_json::from_slice(&chat).unwrap())
+        }
     }
 }
 
@@ -100,6 +115,25 @@ fn events(dialect: Dialect, stream: bool, bytes: &Bytes) -> Vec<Event> {
             for frame in frames(bytes) {
                 decoder.frame(&frame, &mut events).unwrap();
             }
+            events
+        }
+        (Dialect::Responses, false) => responses::reply_decode::plain_strict(bytes, &options).unwrap().0,
+        (Dialect::Gemini, false) => gemini::reply_decode::plain_strict(bytes, &options).unwrap(),
+        (Dialect::Responses, true) => {
+            let mut decoder = responses::reply_decode::StreamDecoder::strict(&options);
+            let mut events = Vec::new();
+            for frame in frames(bytes) {
+                decoder.frame(&frame, &mut events).unwrap();
+            }
+            events
+        }
+        (Dialect::Gemini, true) => {
+            let mut decoder = gemini::reply_decode::StreamDecoder::strict(&options);
+            let mut events = Vec::new();
+            for frame in frames(bytes) {
+                decoder.frame(&frame, &mut events).unwrap();
+            }
+            decoder.settle(&mut events);
             events
         }
     };
@@ -178,6 +212,8 @@ fn every_answer_is_the_same_answer_in_every_form_it_is_wanted() {
             let (streamed, whole) = match upstream {
                 Dialect::Chat => (write_chat(case.chat.0), case.chat.1.to_string()),
                 Dialect::Messages => (write_messages(case.messages.0), case.messages.1.to_string()),
+                // Their own writers are tested where they are; here an answer in their form is one that we wrote.
+                Dialect::Responses | Dialect::Gemini => continue,
             };
             for (stream, had_usage) in [(true, true), (true, false), (false, true)] {
                 let first = record(upstream, client, stream, had_usage, if stream { &streamed } else { &whole });
@@ -198,6 +234,13 @@ fn every_answer_is_the_same_answer_in_every_form_it_is_wanted() {
                     }
                     let mut said = understood(client, again, &bytes);
                     let usage = if has_choice && !wanted { None } else { case.of_chat[0].usage };
+                    // Gemini has no word for what was written to a cache: it is input.
+                    let usage = usage.map(|[input, read, written, output, reasoning]| match client {
+                        Dialect::Chat | Dialect::Responses | Dialect::Messages => {
+                            [input, read, written, output, reasoning]
+                        }
+                        Dialect::Gemini => [input + written, read, 0, output, reasoning],
+                    });
                     assert_eq!(said.usage.take(), usage, "{what}");
                     if again != stream && first_said.finish == "stop" && !said.calls.is_empty() {
                         // A server that says `stop` where it calls tools is put right where its answer is written anew.
@@ -365,6 +408,66 @@ fn field_faults_k1_k2_only_a_whole_answer_may_be_cached() {
     }
     let error = Bytes::from_static(br#"{"error":{"message":"no","type":"server_error"}}"#);
     assert!(plain(&options(Dialect::Chat, Dialect::Chat, true), error).is_err());
+}
+
+/// A Chat upstream's answer, streamed to a Gemini client in one of its two forms.
+fn gemini_stream(form: StreamForm) -> (Recorded, ReplyOptions) {
+    let text = write_chat(&[
+        r#""delta":{"role":"assistant","content":"a"},"finish_reason":null"#,
+        r#""delta":{"content":"b"},"finish_reason":null"#,
+        r#""delta":{},"finish_reason":"stop""#,
+        CHAT_USAGE,
+    ]);
+    let asked = Asked { form, ..Asked::default() };
+    let options = ReplyOptions { asked, ..options(Dialect::Gemini, Dialect::Chat, true) };
+    let (mut codec, mut pieces) = (StreamCodec::new(&options), Vec::new());
+    codec.feed(text.into(), &mut pieces).unwrap();
+    codec.finish(&mut pieces).unwrap();
+    let record =
+        Recorded { dialect: Dialect::Gemini, stream: true, bytes: joined(&pieces), facts: codec.facts().clone() };
+    (record, options)
+}
+
+#[test]
+fn a_gemini_stream_is_used_again_in_either_form_whichever_it_was_recorded_in() {
+    for (was, is) in [
+        (StreamForm::Events, StreamForm::Array),
+        (StreamForm::Array, StreamForm::Events),
+        (StreamForm::Array, StreamForm::Array),
+        (StreamForm::Events, StreamForm::Events),
+    ] {
+        let what = format!("{was:?} {is:?}");
+        let ((record, _), (wanted, options)) = (gemini_stream(was), gemini_stream(is));
+        let pieces = replay(&record, &options, true).unwrap();
+        check_pieces(&pieces, &what);
+        let again = joined(&pieces);
+        let elements = |bytes: &Bytes, form: StreamForm| -> Vec<Value> {
+            match form {
+                StreamForm::Events => lawful(Dialect::Gemini, bytes),
+                StreamForm::Array => serde_json::from_slice(bytes).unwrap(),
+            }
+        };
+        assert_eq!(elements(&again, is), elements(&wanted.bytes, is), "{what}");
+        if was == is {
+            assert_eq!(again, record.bytes, "{what}");
+        }
+        let plain = joined(&replay(&record, &options, false).unwrap());
+        assert_eq!(understood(Dialect::Gemini, false, &plain).text, "ab", "{what}");
+    }
+}
+
+#[test]
+fn what_is_no_answer_of_a_model_has_one_form() {
+    for operation in [Operation::CountTokens, Operation::Complete, Operation::Embed] {
+        let asked = Asked { operation, ..Asked::default() };
+        let options = ReplyOptions { asked, ..options(Dialect::Chat, Dialect::Chat, true) };
+        let body = Bytes::from_static(br#"{"input_tokens":7}"#);
+        let record = Recorded { dialect: Dialect::Chat, stream: false, bytes: body, facts: Facts::default() };
+        assert_eq!(joined(&replay(&record, &options, false).unwrap()), record.bytes, "{operation:?}");
+        assert!(replay(&record, &options, true).is_err(), "{operation:?}");
+        let other = ReplyOptions { client: Dialect::Messages, ..options };
+        assert!(replay(&record, &other, false).is_err(), "{operation:?}");
+    }
 }
 
 fn some_record() -> impl Strategy<Value = Recorded> {

@@ -105,6 +105,7 @@ fn told(client: Dialect, usage: &Value) -> Usage {
             output: of("/output_tokens"),
             reasoning: of("/output_tokens_details/thinking_tokens"),
         },
+        Dialect::Responses | Dialect::Gemini => panic!("not one of the pair"),
     }
 }
 
@@ -123,6 +124,7 @@ fn told_in_stream(client: Dialect, datas: &[Value]) -> Usage {
             }
             told(client, &all)
         }
+        Dialect::Responses | Dialect::Gemini => panic!("not one of the pair"),
     }
 }
 
@@ -140,8 +142,8 @@ fn messages_usage() -> Value {
 
 #[test]
 fn field_fault_e10_cached_tokens_are_told_as_cached_on_every_pair() {
-    for client in Dialect::ALL {
-        for upstream in Dialect::ALL {
+    for client in [Dialect::Chat, Dialect::Messages] {
+        for upstream in [Dialect::Chat, Dialect::Messages] {
             let what = format!("{upstream} to {client}");
             let (body, stream) = match upstream {
                 Dialect::Chat => (chat_whole(chat_usage()), chat_stream(Value::Null, Some(chat_usage()))),
@@ -150,6 +152,7 @@ fn field_fault_e10_cached_tokens_are_told_as_cached_on_every_pair() {
                     let end = json!({"output_tokens":7,"output_tokens_details":{"thinking_tokens":3}});
                     (messages_whole(messages_usage()), messages_stream(start, &[end]))
                 }
+                Dialect::Responses | Dialect::Gemini => panic!("not one of the pair"),
             };
             let (body, facts) = whole(client, upstream, &body);
             assert_eq!((facts.usage, told(client, &body["usage"])), (Some(USAGE), USAGE), "{what}, plain");
@@ -165,7 +168,7 @@ fn field_fault_e22_tokens_written_to_the_cache_count_plain_and_streamed() {
     let both = json!({"input_tokens":3,"cache_creation_input_tokens":9,"cache_creation":{"ephemeral_5m_input_tokens":4,"ephemeral_1h_input_tokens":5},"output_tokens":2});
     let wanted = Usage { input: 3, cache_read: 0, cache_write: 9, output: 2, reasoning: 0 };
     for usage in [by_life, both] {
-        for client in Dialect::ALL {
+        for client in [Dialect::Chat, Dialect::Messages] {
             let (body, facts) = whole(client, Dialect::Messages, &messages_whole(usage.clone()));
             assert_eq!(facts.usage, Some(wanted), "{usage}");
             if client == Dialect::Chat {
@@ -183,7 +186,7 @@ fn field_fault_e22_tokens_written_to_the_cache_count_plain_and_streamed() {
 
 #[test]
 fn field_fault_e23_usage_counts_wherever_a_chat_stream_carries_it() {
-    for client in Dialect::ALL {
+    for client in [Dialect::Chat, Dialect::Messages] {
         // In the chunk with the finish reason, as Mistral does it; in one of its own; in both.
         for stream in [
             chat_stream(chat_usage(), None),
@@ -213,7 +216,7 @@ fn counts_that_repeat_or_are_left_out_at_the_end_of_a_messages_stream_are_right(
         ("zeros at the end", start(), vec![zeros]),
         ("an estimate first", estimate, vec![messages_usage()]),
     ] {
-        for client in Dialect::ALL {
+        for client in [Dialect::Chat, Dialect::Messages] {
             let (datas, facts) = streamed(client, Dialect::Messages, &messages_stream(start.clone(), &end));
             assert_eq!(facts.usage, Some(USAGE), "{name}, {client}");
             if client == Dialect::Chat {
@@ -222,7 +225,7 @@ fn counts_that_repeat_or_are_left_out_at_the_end_of_a_messages_stream_are_right(
         }
     }
     // No count at all is none.
-    for client in Dialect::ALL {
+    for client in [Dialect::Chat, Dialect::Messages] {
         let (_, facts) = streamed(client, Dialect::Messages, &messages_stream(Value::Null, &[Value::Null]));
         assert_eq!(facts.usage, None);
     }

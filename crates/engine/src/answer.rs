@@ -10,10 +10,11 @@ use std::time::Duration;
 use turnkeep_base::limit::{MAX_ERROR_BODY, MAX_EVENT};
 use turnkeep_base::{Declared, Dialect, Evidence, Fault, FaultKind, Phase};
 use turnkeep_dialect::classify;
+use turnkeep_dialect::count::{count_body, count_reply};
 use turnkeep_dialect::event::Class;
 use turnkeep_dialect::reply::{Facts, Piece, Progress, ReplyFault, ReplyOptions, StreamCodec};
 use turnkeep_dialect::request::{ClientRequest, Operation};
-use turnkeep_dialect::{gemini, messages, reply, windows};
+use turnkeep_dialect::{reply, windows};
 
 /// How long the end of an answer's transport is waited for after the protocol's own end, and the bytes that are passed
 /// over until then.
@@ -134,14 +135,10 @@ impl Answering {
                 let outcome = match self.operation {
                     Operation::Generate | Operation::Complete | Operation::Embed => reply::plain(&self.options, whole),
                     Operation::CountTokens => {
-                        let counted = match self.options.upstream {
-                            Dialect::Gemini => gemini::count::count_reply(&whole),
-                            Dialect::Chat | Dialect::Responses | Dialect::Messages => {
-                                messages::count::count_reply(&whole)
-                            }
-                        };
-                        match counted {
-                            Some(_) => Ok((whole, Facts::default())),
+                        let ReplyOptions { client, upstream, .. } = self.options;
+                        match count_reply(upstream, &whole) {
+                            Some(_) if client == upstream => Ok((whole, Facts::default())),
+                            Some(tokens) => Ok((count_body(client, tokens), Facts::default())),
                             None => Err(ReplyFault::malformed("the answer holds no count of tokens")),
                         }
                     }

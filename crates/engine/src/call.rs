@@ -1,6 +1,7 @@
 //! Writing a turn for one route: the same bytes with the named edits, or the translation; and the headers that cross.
 
 use crate::engine::TurnInput;
+use crate::fetched;
 use crate::route::Route;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -8,9 +9,10 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::Arc;
 use turnkeep_base::Dialect;
+use turnkeep_dialect::count::counting;
 use turnkeep_dialect::identity;
 use turnkeep_dialect::json::Invalid;
-use turnkeep_dialect::request::{ClientRequest, Operation, encode};
+use turnkeep_dialect::request::{ClientRequest, Encoded, Operation, encode, write_for};
 use turnkeep_dialect::tool_names::ToolNames;
 
 /// A request written for a route.
@@ -43,12 +45,11 @@ pub fn write(input: &TurnInput, route: &Route, elsewhere: bool) -> Result<Writte
         };
         return Ok(Written { path, headers: input.headers.clone(), body, dropped, names: Arc::default() });
     }
-    let mut turn = request.turn()?;
-    let stripped = elsewhere && identity::strip_opaque_state(&mut turn);
-    let mut encoded = encode(route.upstream.dialect, &turn, &route.model)?;
-    if stripped && !encoded.dropped.iter().any(|name| name == "thinking") {
-        encoded.dropped.push("thinking".to_owned());
-    }
+    let encoded = if route.upstream.dialect == Dialect::Gemini && !input.fetched.is_empty() {
+        with_fetched(input, &route.model, elsewhere)?
+    } else {
+        write_for(request, route.upstream.dialect, &route.model, elsewhere)?
+    };
     let mut headers = HeaderMap::new();
     for name in [HeaderName::from_static("traceparent"), HeaderName::from_static("tracestate")] {
         if let Some(value) = input.headers.get(&name) {
@@ -60,6 +61,22 @@ pub fn write(input: &TurnInput, route: &Route, elsewhere: bool) -> Result<Writte
         headers.insert("anthropic-version", HeaderValue::from_static(encoded.version.header()));
     }
     Ok(Written { path, headers, body: encoded.body, dropped: encoded.dropped, names: Arc::new(encoded.names) })
+}
+
+/// As [`write_for`] for Gemini, with what was fetched in place of its URLs.
+fn with_fetched(input: &TurnInput, model: &str, elsewhere: bool) -> Result<Encoded, Invalid> {
+    let target = Dialect::Gemini;
+    let mut turn = input.request.turn()?;
+    fetched::put(&mut turn, &input.fetched)?;
+    let stripped = elsewhere && identity::strip_opaque_state(&mut turn);
+    let mut encoded = encode(target, &turn, model)?;
+    if stripped && !encoded.dropped.iter().any(|name| name == "thinking") {
+        encoded.dropped.push("thinking".to_owned());
+    }
+    match input.request.operation {
+        Operation::CountTokens => counting(target, encoded, model),
+        Operation::Generate | Operation::Complete | Operation::Embed => Ok(encoded),
+    }
 }
 
 /// The path below the base URL, which is what the vendor's own SDK takes: with `/v1` for OpenAI, without a version for
@@ -84,7 +101,11 @@ fn path(upstream: Dialect, request: &ClientRequest, model: &str, beta: bool) -> 
                 Operation::Generate | Operation::Complete if request.stream => "streamGenerateContent?alt=sse",
                 Operation::Generate | Operation::Complete => "generateContent",
             };
-            format!("/v1beta/models/{}:{verb}", segment(model)).into()
+            let (folder, name) = match model.strip_prefix("tunedModels/") {
+                Some(name) => ("tunedModels", name),
+                None => ("models", model.strip_prefix("models/").unwrap_or(model)),
+            };
+            format!("/v1beta/{folder}/{}:{verb}", segment(name)).into()
         }
     }
 }

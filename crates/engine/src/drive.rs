@@ -15,7 +15,7 @@ use crate::kept::Leading;
 use crate::machine::corroborate::Likeness;
 use crate::machine::{Downstream, Effect, Event, Machine, TurnEnd, TurnFacts};
 use crate::pipe::{Pace, ReplyWriter};
-use crate::ports::{Answer, AttemptOpened, Call, Reservation, Spent};
+use crate::ports::{Answer, AttemptOpened, Call, KeepAnswer, Reservation, Spent};
 use crate::recorder::Recorder;
 use crate::route::{OnClientGone, Tier};
 use crate::upstream_error::{ErrorHead, UpstreamError, error_read, scrub};
@@ -41,6 +41,9 @@ use look_up::{KeptReply, Known, keeps};
 
 /// Bytes that a client takes at least between two looks at its pace, while bytes wait for it: 1 KiB a second.
 const LEAST_TAKEN: u64 = 60 << 10;
+
+/// How long the end of an answer waits until the answer is stored.
+const STORE_WAIT: Duration = Duration::from_secs(1);
 
 /// What is being waited for.
 enum Waiting {
@@ -103,6 +106,9 @@ pub(crate) struct Drive {
     /// The turn's places among those that may be joined.
     leading: Vec<Leading>,
     reservation: Option<Box<dyn Reservation>>,
+    keep: Option<Box<dyn KeepAnswer>>,
+    /// The storing of the answer, under way.
+    storing: Option<tokio::task::JoinHandle<()>>,
     spent: Spent,
     recorder: Recorder,
     /// What the client of a complete answer is sent.
@@ -139,6 +145,7 @@ impl Drive {
         };
         let jitter = engine.random.bits() as u64;
         let reservation = input.terms.reservation.take();
+        let keep = input.terms.keep.take();
         let scope = match &input.caller {
             CallerScope::Scoped { key, user: None } => key.clone(),
             CallerScope::Scoped { user: Some(_), .. } | CallerScope::Bare { .. } => input.caller.to_string().into(),
@@ -175,6 +182,8 @@ impl Drive {
             known: Known::default(),
             leading: Vec::new(),
             reservation,
+            keep,
+            storing: None,
             spent: Spent::default(),
             recorder,
             recorded: None,
@@ -336,7 +345,7 @@ impl Drive {
     /// How long the attempt under way may go on without its client, if its upstream's policy lets it.
     fn may_finish(&self) -> Option<Duration> {
         match self.lease.as_ref()?.route().upstream.on_client_gone {
-            OnClientGone::Finish { max_time, .. } if self.keeps() => Some(max_time),
+            OnClientGone::Finish { max_time, .. } if self.keeps() && !self.input.terms.background => Some(max_time),
             OnClientGone::Finish { .. } | OnClientGone::Cancel => None,
         }
     }
@@ -447,7 +456,8 @@ impl Drive {
                 operation: request.operation,
                 form: request.form,
                 names: self.tool_names.clone(),
-                body: request.body.clone(),
+                body: self.input.terms.shown.clone().unwrap_or_else(|| request.body.clone()),
+                anew: self.input.terms.background,
             },
         }
     }
@@ -489,7 +499,13 @@ impl Drive {
             }
             Effect::CloseAttempt(end) => self.close_attempt(end).await,
             Effect::TakeBack(said) => self.take_back(&said),
-            Effect::CloseTurn(end) => self.close_turn(end),
+            Effect::CloseTurn(end) => {
+                self.close_turn(end);
+                // Who has the end of the answer may at once go on from it.
+                if let Some(storing) = self.storing.take() {
+                    let _late = tokio::time::timeout(STORE_WAIT, storing).await;
+                }
+            }
             Effect::WriteTerminal => self.write_terminal(),
             Effect::WriteKept => self.write_kept(),
             Effect::WriteError(ending) => self.write_error(&ending),

@@ -3,12 +3,16 @@
 use crate::admission::Admission;
 use crate::bonds::Bonds;
 use crate::drive::Drive;
+use crate::fetched::Fetches;
 use crate::kept::{At, Kept};
 use crate::pipe::{ReplyReader, reply_pipe};
-use crate::ports::{AnswerStore, Echo, FaultLog, KeptAnswer, Ledger, Permit, Random, Reservation, WallClock};
+use crate::ports::{
+    AnswerStore, Echo, FaultLog, KeepAnswer, KeptAnswer, Ledger, Permit, Random, Reservation, WallClock,
+};
 use crate::recorder::Room;
 use crate::route::{Route, Rules};
 use crate::tally::Tally;
+use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http::HeaderMap;
@@ -37,6 +41,14 @@ pub struct Terms {
     pub labels: Arc<str>,
     /// What was set aside of the caller's limits.
     pub reservation: Option<Box<dyn Reservation>>,
+    /// The body as the client sent it, where the request was filled up from what is stored for the caller: answers repeat
+    /// this one's fields, and an idempotency key stands for it.
+    pub shown: Option<Bytes>,
+    /// It is made in the background: the answer has the gateway's own ids, so that it is read and written anew within the
+    /// dialect too, and its reader leaves only to cancel it.
+    pub background: bool,
+    /// Stores the answer.
+    pub keep: Option<Box<dyn KeepAnswer>>,
 }
 
 /// A turn that has been authenticated, read and resolved.
@@ -53,6 +65,8 @@ pub struct TurnInput {
     pub model_label: Arc<str>,
     /// Where it may go, in order.
     pub routes: Arc<[Route]>,
+    /// What URLs in the request name, for upstreams that take bytes only; empty where none of its routes is to such one.
+    pub fetched: Arc<Fetches>,
     /// The client's headers that may cross to a same-dialect upstream.
     pub headers: HeaderMap,
     /// The client asked for the beta form of the Messages API (`?beta=true`).

@@ -101,6 +101,8 @@ pub struct Kept {
 pub(crate) struct LookUp<'a> {
     pub(crate) caller: &'a Arc<str>,
     pub(crate) request: Fingerprint,
+    /// The request as its idempotency key stands for it.
+    pub(crate) named: Fingerprint,
     pub(crate) idempotency: Option<Fingerprint>,
     /// The model's cache is on.
     pub(crate) cache: bool,
@@ -204,17 +206,17 @@ impl Kept {
         let mut leading = Vec::new();
         if let Some(key) = look.idempotency {
             if let Some(kept) = self.shelves.lock().idempotent.get(now, look.caller, &key) {
-                let same = kept.request == look.request;
+                let same = kept.request == look.named;
                 let found = if same { Found::Remembered(kept.recorded.clone()) } else { Found::Reused };
                 return (found, leading);
             }
             let name = Name::Idempotency(key);
             if let Some(other) = running.0.get(&(look.caller.clone(), name)) {
-                let same = other.request == look.request;
+                let same = other.request == look.named;
                 let found = if same { Found::Running(other.lead.clone()) } else { Found::Reused };
                 return (found, leading);
             }
-            leading.push(self.lead(&mut running, look.caller, name, look.request));
+            leading.push(self.lead(&mut running, look.caller, name, look.named));
         }
         if look.bypass {
             return (Found::Nothing, leading);

@@ -14,6 +14,7 @@ mod drive;
 pub mod ending;
 pub mod engine;
 mod evidence;
+pub mod fetched;
 pub mod kept;
 pub mod machine;
 pub mod pipe;

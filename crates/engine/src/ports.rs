@@ -7,8 +7,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use turnkeep_base::{
-    AccountId, AttemptId, Dialect, Fault, FaultKind, Fingerprint, NanoUsd, Receipt, Secret, TurnId, Usage,
+    AccountId, AttemptId, ClientError, Dialect, Fault, FaultKind, Fingerprint, NanoUsd, Receipt, Secret, TurnId, Usage,
 };
+use turnkeep_dialect::recorded::Recorded;
 
 /// One exchange with an upstream, ready to be sent.
 #[derive(Debug)]
@@ -231,6 +232,99 @@ pub trait AnswerStore: Send + Sync {
     fn forget(&self, key: KeptKey);
 }
 
+/// What a caller stores beyond single turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum StoredKind {
+    /// A response.
+    Response,
+    /// A conversation.
+    Conversation,
+    /// An item's place: the response that holds it.
+    Item,
+}
+
+impl StoredKind {
+    /// The word in the store.
+    pub fn name(self) -> &'static str {
+        match self {
+            StoredKind::Response => "response",
+            StoredKind::Conversation => "conversation",
+            StoredKind::Item => "item",
+        }
+    }
+}
+
+/// Which stored thing. The owner is a part of it: another caller's is not found.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StoredKey {
+    /// What it is.
+    pub kind: StoredKind,
+    /// Whose it is, as [`turnkeep_base::CallerScope`] is written.
+    pub caller: Arc<str>,
+    /// Of its id.
+    pub key: Fingerprint,
+}
+
+/// A stored thing as it is written down.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoredThing {
+    /// Which.
+    pub key: StoredKey,
+    /// When it was made, Unix milliseconds.
+    pub made_ms: u64,
+    /// Until when, Unix milliseconds. Its use moves this on.
+    pub until_ms: u64,
+    /// It holds content: it may reach a disk only sealed.
+    pub content: Bytes,
+}
+
+/// Without the content.
+impl std::fmt::Debug for StoredThing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let StoredThing { key, made_ms, until_ms, content } = self;
+        let mut out = f.debug_struct("StoredThing");
+        out.field("key", key).field("made_ms", made_ms).field("until_ms", until_ms).field("bytes", &content.len());
+        out.finish()
+    }
+}
+
+/// Where callers' stored things are. Bounded over all callers, in number and in bytes: over a bound the caller with the
+/// largest share loses what it has not used for longest. With a master key they survive a restart, without one they live
+/// in memory.
+pub trait ContentStore: Send + Sync {
+    /// Writes things down, all or none, each in the place of one with the same key. Those whose time is over are not
+    /// kept. Answers when they can be read.
+    fn put_stored(&self, things: Vec<StoredThing>) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Reads one whose time is not over.
+    fn get_stored(&self, key: StoredKey) -> BoxFuture<'_, Result<Option<StoredThing>, StoreError>>;
+    /// It was used: from now on it ends at `until_ms`. What is not there stays so.
+    fn touch_stored(&self, key: StoredKey, until_ms: u64) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Removes one, and tells whether it was there.
+    fn remove_stored(&self, key: StoredKey) -> BoxFuture<'_, Result<bool, StoreError>>;
+}
+
+/// How a turn ended, for whoever stores its answer.
+#[derive(Clone, Debug)]
+pub enum Closed {
+    /// The answer is complete. `None`: it was too long to be recorded.
+    Completed {
+        /// What the client is sent.
+        recorded: Option<Arc<Recorded>>,
+        /// It is the answer that the turn's idempotency key remembers: the turn it was made for has been closed before.
+        remembered: bool,
+    },
+    /// It failed.
+    Failed(ClientError),
+    /// It was cut short: the client left, or the gateway stopped.
+    Interrupted,
+}
+
+/// Stores the answer of a turn.
+pub trait KeepAnswer: Send + Sync {
+    /// The turn is closed; called once. The end of the answer is written when this is done, or after a second.
+    fn closed(self: Box<Self>, end: Closed) -> BoxFuture<'static, ()>;
+}
+
 /// Makes the receipt of a reply whose arrival a later turn of the same caller proves, by holding our answer.
 pub trait Echo: Send + Sync {
     /// The reply of this turn has arrived.
@@ -299,6 +393,41 @@ pub trait FaultLog: Send + Sync {
 pub trait Permit: Send + Sync {
     /// The caller's key is still there.
     fn holds(&self) -> bool;
+}
+
+/// What a URL in a request holds.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Fetched {
+    /// As `image/png`; the bytes begin as such a thing does.
+    pub media_type: &'static str,
+    /// The bytes in base 64.
+    pub base64: Arc<str>,
+    /// How many bytes they are.
+    pub bytes: u64,
+}
+
+impl std::fmt::Debug for Fetched {
+    /// Without the content.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fetched").field("media_type", &self.media_type).field("bytes", &self.bytes).finish()
+    }
+}
+
+/// Why a URL's content could not be had. The text names the host at most, never a path or a query.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct FetchError {
+    /// What was wrong, in words.
+    pub why: String,
+    /// The URL leads where no client's URL may: it was refused before anything was sent to the place.
+    pub refused: bool,
+}
+
+/// Fetches what a client's URL names, for upstreams that take bytes only. It goes nowhere but to public hosts and to
+/// places that the operator has allowed.
+pub trait Fetch: Send + Sync {
+    /// The content. Dropping the future ends the fetch.
+    fn fetch<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<Fetched, FetchError>>;
 }
 
 /// Wall time, for what is written down. Running timers are the runtime's own monotonic clock.

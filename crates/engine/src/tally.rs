@@ -114,6 +114,12 @@ pub struct Tally {
     pub cost_nano_usd: Counter,
     /// Attempts that went on though their ledger entry could not be written.
     pub unrecorded: Counter,
+    /// URLs in requests whose content was to be fetched.
+    pub fetches: Counter,
+    /// Those whose content could not be had, or may not be.
+    pub fetches_failed: Counter,
+    /// Bytes of the others.
+    pub fetched_bytes: Counter,
     tokens: [Counter; 5],
     turns: Mutex<BTreeMap<TurnLabels, u64>>,
     attempts: Mutex<BTreeMap<(String, &'static str), u64>>,
@@ -142,6 +148,9 @@ impl Default for Tally {
             overhead: Durations::default(),
             cost_nano_usd: Counter::default(),
             unrecorded: Counter::default(),
+            fetches: Counter::default(),
+            fetches_failed: Counter::default(),
+            fetched_bytes: Counter::default(),
             tokens: Default::default(),
             turns: Mutex::default(),
             attempts: Mutex::default(),

@@ -1,5 +1,6 @@
 //! Which of a client's headers cross to a same-dialect upstream: an allow-list, and never a credential.
 
+use crate::dialects::query_value;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::time::Duration;
 use turnkeep_base::ClientError;
@@ -36,6 +37,13 @@ pub fn caller_key(client: &HeaderMap) -> Option<&str> {
         scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
     });
     bearer.or_else(|| text("x-api-key")).or_else(|| text("x-goog-api-key")).filter(|key| !key.is_empty())
+}
+
+/// The caller's key where a Gemini client may put it beside those: in the query.
+pub fn key_in_query(query: Option<&str>) -> Option<String> {
+    let key = query_value(query, "key")?;
+    let key = key.trim();
+    (!key.is_empty()).then(|| key.to_owned())
 }
 
 /// The time that `x-turnkeep-timeout` asks for: a number with `ms`, `s` or `m`. `Err` holds the value as it was sent.

@@ -28,6 +28,16 @@ pub fn memory(bytes: usize) -> Arc<Semaphore> {
     Arc::new(Semaphore::new((bytes / UNIT).clamp(1, Semaphore::MAX_PERMITS)))
 }
 
+/// A further share of that memory, for what is added to a body.
+pub fn more(memory: &Arc<Semaphore>, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, ClientError> {
+    let full = || {
+        let message = "the gateway holds as many request bodies as it may; try again in a moment";
+        ClientError::new(503, "gateway_exhausted", message)
+    };
+    let units = u32::try_from(bytes.div_ceil(UNIT)).map_err(|_| full())?;
+    memory.clone().try_acquire_many_owned(units).map(Some).map_err(|_| full())
+}
+
 /// Why a body could not be read.
 #[derive(Debug)]
 pub enum Unread {

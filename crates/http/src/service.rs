@@ -4,22 +4,30 @@
 use crate::callers::{Caller, Callers, KeyDigest, Known, Scope};
 use crate::catalog::Catalog;
 use crate::client_body::ClientBody;
-use crate::dialects::{Place, error_dialect, methods, nothing_at, percent_decoded, place};
+use crate::dialects::{
+    Place, Verb, error_dialect, methods, named_model, no_such_verb, nothing_at, percent_decoded, place, query_value,
+    unknown_verb,
+};
 use crate::limits::Meters;
 use crate::proxies::Proxies;
 use crate::receipts::{Delivery, Receipts};
 use crate::reply_body::ReplyBody;
-use crate::{headers, operator, read_body, respond, turns};
+use crate::responses::{self, Library};
+use crate::turns::Asks;
+use crate::{headers, models, operator, read_body, respond, turns};
 use arc_swap::ArcSwap;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
-use turnkeep_base::{AccountId, ClientError, FaultKind};
+use turnkeep_base::{AccountId, ClientError, Dialect, FaultKind};
+use turnkeep_dialect::request::{InPath, Operation, StreamForm};
 use turnkeep_engine::Engine;
+use turnkeep_engine::ports::{ContentStore, Fetch};
 
 /// Bounds of the client side.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +104,8 @@ pub struct GatewayParts {
     pub delivery: Delivery,
     /// The use that keys make of their limits.
     pub meters: Arc<Meters>,
+    /// Where callers' responses and conversations are stored.
+    pub content: Arc<dyn ContentStore>,
 }
 
 /// A gateway.
@@ -109,7 +119,10 @@ pub struct Gateway {
     pub(crate) receipts: Receipts,
     pub(crate) delivery: Delivery,
     pub(crate) meters: Arc<Meters>,
+    pub(crate) library: Arc<Library>,
     pub(crate) proxies: ArcSwap<Proxies>,
+    /// Fetches what URLs in requests name; none while the operator has it off.
+    pub(crate) fetch: ArcSwap<Option<Arc<dyn Fetch>>>,
     pub(crate) memory: Arc<Semaphore>,
     /// Bytes of one request body; [`Limits::max_body`] until another configuration is taken up.
     pub(crate) max_body: AtomicUsize,
@@ -120,7 +133,10 @@ pub struct Gateway {
 impl Gateway {
     /// From its parts.
     pub fn new(parts: GatewayParts) -> Arc<Self> {
+        let engine = &parts.engine;
+        let library = Library::new(parts.content, engine.hash_key, engine.clock.clone());
         Arc::new(Gateway {
+            library,
             engine: parts.engine,
             callers: parts.callers,
             catalog: ArcSwap::from_pointee(parts.catalog),
@@ -133,6 +149,7 @@ impl Gateway {
             delivery: parts.delivery,
             meters: parts.meters,
             proxies: ArcSwap::from_pointee(Proxies::default()),
+            fetch: ArcSwap::from_pointee(None),
             started: Instant::now(),
             draining: AtomicBool::new(false),
         })
@@ -166,6 +183,16 @@ impl Gateway {
         self.max_body.store(max_body, Ordering::Relaxed);
     }
 
+    /// Takes up another way to fetch what URLs in requests name, or none, for requests that come from now on.
+    pub fn take_up_fetch(&self, fetch: Option<Arc<dyn Fetch>>) {
+        self.fetch.store(Arc::new(fetch));
+    }
+
+    /// Responses and conversations that are not used are kept for so long from now on, and used ones three times as long.
+    pub fn keep_stored_for(&self, idle: Duration) {
+        self.library.keep_for(idle);
+    }
+
     /// From now on new turns are refused.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
@@ -180,12 +207,25 @@ impl Gateway {
     pub(crate) async fn answer(self: Arc<Self>, request: Request<ClientBody>) -> Response<ReplyBody> {
         let path = request.uri().path().to_owned();
         let place = place(&path);
-        let dialect = error_dialect(&place, &path, request.headers());
+        let verb = unknown_verb(&place, request.method());
+        let dialect = match verb {
+            Some(_) => Dialect::Gemini,
+            None => error_dialect(&place, &path, request.uri().query(), request.headers()),
+        };
         let allowed = methods(&place);
         let refuse = |error: ClientError| respond::error(dialect, &error, self.engine.turn_id());
+        if let Some(word) = verb {
+            return refuse(ClientError::new(404, "not_found", no_such_verb(word)));
+        }
         if place == Place::Unknown {
             let message = nothing_at(request.method(), &path);
             return refuse(ClientError::new(404, "not_found", message));
+        }
+        if place == Place::Turn(Dialect::Responses, Operation::Generate)
+            && request.method() == Method::GET
+            && request.headers().contains_key(header::UPGRADE)
+        {
+            return responses::no_socket(self.engine.turn_id());
         }
         if !allowed.contains(request.method()) {
             let names: Vec<&str> = allowed.iter().map(Method::as_str).collect();
@@ -208,18 +248,40 @@ impl Gateway {
                 Ok(_) => operator::connect_metrics(&self),
                 Err(error) => refuse(error),
             },
-            Place::Models => match self.authenticate(&request, Scope::Chat) {
-                Ok((caller, _)) => turns::models(&self, &caller, dialect),
+            Place::Models => match self.authenticate_in(&request, Scope::Chat, dialect) {
+                Ok((caller, _)) => models::list(&self, &caller, dialect, request.uri().query()).unwrap_or_else(&refuse),
                 Err(error) => refuse(error),
             },
-            Place::Model(name) => match self.authenticate(&request, Scope::Chat) {
+            Place::Model(name) => match self.authenticate_in(&request, Scope::Chat, dialect) {
                 Ok((caller, _)) => {
-                    turns::model(&self, &caller, dialect, &percent_decoded(name)).unwrap_or_else(&refuse)
+                    let name =
+                        if dialect == Dialect::Gemini { named_model(name).into() } else { percent_decoded(name) };
+                    models::one(&self, &caller, dialect, &name).unwrap_or_else(&refuse)
                 }
                 Err(error) => refuse(error),
             },
-            Place::Turn(dialect, operation) => match self.authenticate(&request, Scope::Chat) {
-                Ok((caller, key)) => turns::turn(&self, caller, key, dialect, operation, request).await,
+            Place::Turn(dialect, operation) => match self.authenticate_in(&request, Scope::Chat, dialect) {
+                Ok((caller, key)) => {
+                    let asks = Asks { dialect, operation, in_path: None };
+                    turns::turn(&self, caller, key, asks, request).await
+                }
+                Err(error) => refuse(error),
+            },
+            Place::InPath(verb, name) => match self.authenticate_in(&request, Scope::Chat, dialect) {
+                Ok((caller, key)) => {
+                    let events = query_value(request.uri().query(), "alt").is_some_and(|alt| alt == "sse");
+                    let in_path = InPath {
+                        model: named_model(name),
+                        stream: verb == Verb::Stream,
+                        form: if events { StreamForm::Events } else { StreamForm::Array },
+                    };
+                    let asks = Asks { dialect, operation: verb.operation(), in_path: Some(in_path) };
+                    turns::turn(&self, caller, key, asks, request).await
+                }
+                Err(error) => refuse(error),
+            },
+            Place::Stored(stored) => match self.authenticate(&request, Scope::Chat) {
+                Ok((caller, _)) => turns::stored(&self, &caller, stored, request).await.unwrap_or_else(&refuse),
                 Err(error) => refuse(error),
             },
             Place::Unknown => refuse(ClientError::new(404, "not_found", "there is nothing here")),
@@ -231,14 +293,32 @@ impl Gateway {
         request: &Request<ClientBody>,
         scope: Scope,
     ) -> Result<(Arc<Caller>, KeyDigest), ClientError> {
+        self.authenticate_in(request, scope, Dialect::Chat)
+    }
+
+    /// Finds the caller where clients of this dialect put their key.
+    fn authenticate_in(
+        &self,
+        request: &Request<ClientBody>,
+        scope: Scope,
+        dialect: Dialect,
+    ) -> Result<(Arc<Caller>, KeyDigest), ClientError> {
         let refused = |message: &str| {
             self.engine.tally.fault_kind(FaultKind::Unauthenticated);
             ClientError::new(401, "unauthenticated", message)
         };
-        let Some(key) = headers::caller_key(request.headers()) else {
-            return Err(refused("no key: send it as `Authorization: Bearer …` or `x-api-key: …`"));
+        let in_header = headers::caller_key(request.headers()).map(Cow::Borrowed);
+        let (key, places) = match dialect {
+            Dialect::Gemini => (
+                in_header.or_else(|| headers::key_in_query(request.uri().query()).map(Cow::Owned)),
+                "no key: send it as `x-goog-api-key: …`, `Authorization: Bearer …` or `?key=…`",
+            ),
+            Dialect::Chat | Dialect::Responses | Dialect::Messages => {
+                (in_header, "no key: send it as `Authorization: Bearer …` or `x-api-key: …`")
+            }
         };
-        let Some((caller, digest)) = self.callers.find(key, self.engine.clock.unix_ms()) else {
+        let Some(key) = key else { return Err(refused(places)) };
+        let Some((caller, digest)) = self.callers.find(&key, self.engine.clock.unix_ms()) else {
             return Err(refused("this key is not known to the gateway"));
         };
         if caller.may(scope) {

@@ -1,4 +1,4 @@
-//! From a request to a turn: read, check, resolve, start; and the lists of models.
+//! From a request to a turn: read, check, resolve, start.
 
 use crate::accept::Peer;
 use crate::callers::{Caller, KeyDigest};
@@ -8,35 +8,50 @@ use crate::headers::Asked;
 use crate::limits::{Refusal, told};
 use crate::read_body::{self, Unread};
 use crate::reply_body::ReplyBody;
+use crate::responses::{Background, Begun, StoredPlace, Wanted};
 use crate::service::Gateway;
-use crate::{headers, respond};
+use crate::{headers, remote, respond, responses};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 use turnkeep_base::{CallerScope, ClientError, Dialect, FaultKind, TurnId};
+use turnkeep_dialect::count::{count_body, estimate as estimated_tokens};
 use turnkeep_dialect::identity;
-use turnkeep_dialect::request::{self, ClientRequest, Operation};
-use turnkeep_dialect::{chat, gemini, messages};
+use turnkeep_dialect::request::{self, ClientRequest, InPath, Operation};
 use turnkeep_engine::ports::Permit;
 use turnkeep_engine::route::{Route, Tier};
 use turnkeep_engine::{Terms, TurnInput};
 use turnkeep_policy::limits::{Amount, Spend};
 use turnkeep_policy::settle;
 
+/// What a path asks for.
+pub struct Asks {
+    /// In whose dialect.
+    pub dialect: Dialect,
+    /// What.
+    pub operation: Operation,
+    /// What else the path says, where the dialect has it there.
+    pub in_path: Option<InPath>,
+}
+
 /// Answers a turn's request.
 pub async fn turn(
     gateway: &Arc<Gateway>,
     caller: Arc<Caller>,
     key: KeyDigest,
-    dialect: Dialect,
-    operation: Operation,
+    asks: Asks,
     request: Request<ClientBody>,
 ) -> Response<ReplyBody> {
     let id = gateway.engine.turn_id();
-    let mut response = match admit(gateway, &caller, key, dialect, operation, request, id).await {
-        Ok(Admitted::Turn(input)) => run(gateway, *input, dialect, id).await,
+    let dialect = asks.dialect;
+    let mut response = match admit(gateway, &caller, key, asks, request, id).await {
+        Ok(Admitted::Turn(input, None)) => run(gateway, *input, dialect, id).await,
+        Ok(Admitted::Turn(input, Some(background))) => {
+            let started = responses::start(gateway, *input, *background).await;
+            started.unwrap_or_else(|error| respond::error(dialect, &error, id))
+        }
         Ok(Admitted::Counted(response)) => response,
         Err(Unread::Refused(error)) => {
             tracing::info!(turn = %id, caller = %caller.name, status = error.status, code = error.code, "refused");
@@ -68,7 +83,7 @@ impl Permit for StillKnown {
 }
 
 enum Admitted {
-    Turn(Box<TurnInput>),
+    Turn(Box<TurnInput>, Option<Box<Background>>),
     Counted(Response<ReplyBody>),
 }
 
@@ -76,8 +91,7 @@ async fn admit(
     gateway: &Arc<Gateway>,
     caller: &Arc<Caller>,
     key: KeyDigest,
-    dialect: Dialect,
-    operation: Operation,
+    asks: Asks,
     request: Request<ClientBody>,
     id: TurnId,
 ) -> Result<Admitted, Unread> {
@@ -113,44 +127,137 @@ async fn admit(
     // Bodies can take long, and the gateway may have been asked to stop meanwhile.
     refuse_if_draining(gateway)?;
     let received = Instant::now();
-    let read = request::read(dialect, operation, body.bytes).map_err(|invalid| refuse(invalid.into()))?;
+    let Asks { dialect, operation, in_path } = asks;
+    let peer = head.extensions.get::<Peer>();
+    let whose = scope(gateway, caller, peer, &head.headers);
+    let begun = match (dialect, operation) {
+        (Dialect::Responses, Operation::Generate) => {
+            responses::begin(gateway, &whose, id, body.bytes).await.map_err(refuse)?
+        }
+        (Dialect::Chat | Dialect::Responses | Dialect::Messages | Dialect::Gemini, _) => responses::plain(body.bytes),
+    };
+    let Begun { body: bytes, shown, keep, background, trigger, share } = begun;
+    let read = match in_path {
+        Some(path) => request::read_in_path(operation, path, bytes),
+        None => request::read(dialect, operation, bytes),
+    };
+    let read = read.map_err(|invalid| refuse(invalid.into()))?;
     let Resolved { label, routes, cache } = resolve(gateway, caller, &read).map_err(refuse)?;
     let routes = match operation {
-        Operation::Generate | Operation::Complete | Operation::Embed => routes,
+        Operation::Generate | Operation::Complete => routes,
+        Operation::Embed => embedding(&read.model, &routes).map_err(refuse)?,
         Operation::CountTokens => {
-            let counting: Arc<[Route]> =
-                routes.iter().filter(|r| r.upstream.dialect == dialect && r.tier == Tier::Own).cloned().collect();
+            let counting = counting(dialect, &routes);
             if counting.is_empty() {
                 return count(dialect, &read, id).map(Admitted::Counted).map_err(refuse);
             }
             counting
         }
     };
+    let routes = compacting(routes, trigger).map_err(refuse)?;
     let held = gateway.meters.reserve(caller, estimate(&read, &routes)).map_err(limited)?;
-    let peer = head.extensions.get::<Peer>();
+    let fetched = remote::fetch(gateway, &read, &routes).await.map_err(refuse)?;
+    // Fetching can take long, too.
+    refuse_if_draining(gateway)?;
+    let fetched_share = read_body::more(&gateway.memory, remote::held(&fetched)).map_err(refuse)?;
     let session = identity::session(&read, &|name| head.headers.get(name)?.to_str().ok());
     let terms = Terms {
         session,
-        idempotency: asked.idempotency,
-        bypass: asked.bypass,
-        cache,
+        // A background response has the id that its client was told, so it is never the answer of another turn.
+        idempotency: asked.idempotency.filter(|_| background.is_none()),
+        bypass: asked.bypass || background.is_some(),
+        cache: cache.filter(|_| background.is_none()),
         labels: caller.labels.clone(),
         reservation: Some(Box::new(held)),
+        shown,
+        background: background.is_some(),
+        keep,
     };
-    Ok(Admitted::Turn(Box::new(TurnInput {
+    let input = TurnInput {
         id,
-        caller: scope(gateway, caller, peer, &head.headers),
+        caller: whose,
         terms,
         permit: Arc::new(StillKnown { gateway: gateway.clone(), key }),
         model_label: label,
         routes,
+        fetched,
         headers: headers::up(&head.headers),
         beta: head.uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "beta=true")),
         timeout,
         received,
         request: read,
-        memory: body.share.map(|share| Box::new(share) as Box<dyn std::any::Any + Send + Sync>),
-    })))
+        memory: Some(Box::new((body.share, share, fetched_share))),
+    };
+    Ok(Admitted::Turn(Box::new(input), background.map(Box::new)))
+}
+
+/// The routes that can answer a request to compact its conversation: only an upstream of the Responses API makes such an
+/// item, and its client takes nothing else.
+fn compacting(routes: Arc<[Route]>, trigger: Option<usize>) -> Result<Arc<[Route]>, ClientError> {
+    let Some(index) = trigger else { return Ok(routes) };
+    let able: Arc<[Route]> =
+        routes.iter().filter(|route| route.upstream.dialect == Dialect::Responses).cloned().collect();
+    if able.is_empty() {
+        let path = format!("input[{index}]");
+        let message =
+            format!("{path}: a compaction_trigger asks for compaction, and no upstream of this model compacts");
+        return Err(ClientError::invalid(path, message));
+    }
+    Ok(able)
+}
+
+/// Answers a request for what the caller has stored.
+pub async fn stored(
+    gateway: &Arc<Gateway>,
+    caller: &Arc<Caller>,
+    place: StoredPlace<'_>,
+    request: Request<ClientBody>,
+) -> Result<Response<ReplyBody>, ClientError> {
+    let (head, body) = request.into_parts();
+    let whose = scope(gateway, caller, head.extensions.get::<Peer>(), &head.headers);
+    let read = read_body::read(body, gateway.max_body.load(Ordering::Relaxed), &gateway.memory).await;
+    let body = read.map_err(|unread| match unread {
+        Unread::Refused(error) | Unread::Broken(error) => error,
+    })?;
+    let wanted = Wanted {
+        place,
+        method: &head.method,
+        query: head.uri.query(),
+        body: body.bytes,
+        turn: gateway.engine.turn_id(),
+    };
+    responses::answer(gateway, &whose, wanted).await
+}
+
+/// The model's own routes whose upstreams count tokens: those of the client's dialect, which know the request as it is,
+/// before the others.
+fn counting(client: Dialect, routes: &[Route]) -> Arc<[Route]> {
+    let able = || routes.iter().filter(|route| route.tier == Tier::Own && counts(route.upstream.dialect));
+    let own = able().filter(|route| route.upstream.dialect == client);
+    own.chain(able().filter(|route| route.upstream.dialect != client)).cloned().collect()
+}
+
+/// Whether an upstream of this dialect counts tokens.
+fn counts(upstream: Dialect) -> bool {
+    match upstream {
+        Dialect::Messages | Dialect::Gemini | Dialect::Responses => true,
+        Dialect::Chat => false,
+    }
+}
+
+/// The routes whose upstreams make embeddings.
+fn embedding(model: &str, routes: &[Route]) -> Result<Arc<[Route]>, ClientError> {
+    let able = |route: &&Route| match route.upstream.dialect {
+        Dialect::Chat | Dialect::Gemini => true,
+        Dialect::Responses | Dialect::Messages => false,
+    };
+    let able: Arc<[Route]> = routes.iter().filter(able).cloned().collect();
+    if able.iter().any(|route| route.tier == Tier::Own) {
+        return Ok(able);
+    }
+    let message =
+        format!("model: no upstream of {model:?} makes embeddings; name a model of an openai or gemini upstream");
+    Err(ClientError::invalid("model", message))
 }
 
 /// What a turn may come to: all the output that it allows, at the dearest price that it may go to.
@@ -242,8 +349,8 @@ fn unpriced(gateway: &Gateway, name: &str) -> ClientError {
 /// No upstream of the model counts tokens: an estimate, which says that it is one.
 fn count(dialect: Dialect, request: &ClientRequest, id: TurnId) -> Result<Response<ReplyBody>, ClientError> {
     let turn = request.turn().map_err(ClientError::from)?;
-    let tokens = messages::count::estimate(&turn);
-    let mut response = respond::json(StatusCode::OK, messages::count::count_body(tokens));
+    let tokens = estimated_tokens(&turn);
+    let mut response = respond::json(StatusCode::OK, count_body(dialect, tokens));
     let headers = response.headers_mut();
     headers.insert("x-turnkeep-estimated", HeaderValue::from_static("input_tokens"));
     if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
@@ -264,42 +371,4 @@ async fn run(gateway: &Arc<Gateway>, input: TurnInput, dialect: Dialect, id: Tur
     *response.status_mut() = head.status;
     *response.headers_mut() = head.headers;
     response
-}
-
-/// The models that a key may use, in the dialect's shape.
-pub fn models(gateway: &Gateway, caller: &Caller, dialect: Dialect) -> Response<ReplyBody> {
-    let catalog = gateway.catalog.load();
-    let names = catalog.names(&caller.models);
-    let created = started(gateway);
-    let body = match dialect {
-        Dialect::Chat | Dialect::Responses => chat::models::list(&names, created),
-        Dialect::Messages => messages::models::list(&names, created),
-        Dialect::Gemini => gemini::models::list(&names),
-    };
-    respond::json(StatusCode::OK, body)
-}
-
-/// One of them.
-pub fn model(
-    gateway: &Gateway,
-    caller: &Caller,
-    dialect: Dialect,
-    name: &str,
-) -> Result<Response<ReplyBody>, ClientError> {
-    let catalog = gateway.catalog.load();
-    if catalog.resolve(name).is_none() || !caller.models.allow(name) {
-        let message = format!("model: there is no model {name:?} that this key may use");
-        return Err(ClientError::new(404, "model_not_found", message));
-    }
-    let body = match dialect {
-        Dialect::Chat | Dialect::Responses => chat::models::one(name, started(gateway)),
-        Dialect::Messages => messages::models::one(name, started(gateway)),
-        Dialect::Gemini => gemini::models::one(name),
-    };
-    Ok(respond::json(StatusCode::OK, body))
-}
-
-/// Unix seconds of the gateway's start: the lists' `created`, as the configuration tells no other time.
-fn started(gateway: &Gateway) -> u64 {
-    (gateway.engine.clock.unix_ms() / 1000).saturating_sub(gateway.started.elapsed().as_secs())
 }

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 use std::time::Duration;
 use turnkeep_base::{AccountId, Secret, TurnId};
-use turnkeep_engine::ports::{AnswerStore, FaultLog, FaultRecord, KeptAnswer, Ledger, StoreError};
+use turnkeep_engine::ports::{AnswerStore, ContentStore, FaultLog, FaultRecord, KeptAnswer, Ledger, StoreError};
 
 /// A store. Every write answers when it is committed (and so survives the death of this process), except
 /// [`Ledger::close`], which answers when it is queued; [`Store::flush`] waits for those. Writes are applied in the
@@ -25,10 +25,12 @@ use turnkeep_engine::ports::{AnswerStore, FaultLog, FaultRecord, KeptAnswer, Led
 /// if it could not be, and lost and counted where there is no room. Kept answers hold content: they reach a file sealed
 /// under the master key, and without one not at all.
 ///
+/// [`ContentStore`] answers when a thing is committed. In a store without a master key its things live in memory.
+///
 /// [`FaultLog::note`] never waits and promises least: a proof is written with the next transaction, one that could not
 /// be is tried again, and what finds no room is lost and counted. Its texts are cut to their bounds. Proofs are kept
 /// until they are too old ([`Store::prune`]) or too many: then the oldest give way.
-pub trait Store: Ledger + FaultLog + AnswerStore {
+pub trait Store: Ledger + FaultLog + AnswerStore + ContentStore {
     /// Waits until every write that was queued before is committed, what nobody waits for too. An error means the writes
     /// with an answer or an end of their own; a fault, an entry of a turn answered again, or a kept answer that could
     /// not be written is not one.

@@ -9,6 +9,7 @@ use crate::key::{self, KeyRecord, KeySnapshot, NewKey, Pepper, random_bytes};
 use crate::ledger_sql::was_never_sent;
 use crate::memory_faults::MemoryFaults;
 use crate::memory_kept::MemoryKept;
+use crate::memory_stored::MemoryStored;
 use crate::memory_usage::{self, DAY_MS, tokens};
 use crate::prune::{Keep, Pruned};
 use crate::record::{
@@ -24,8 +25,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use turnkeep_base::{AccountId, AttemptId, Secret, TurnId};
 use turnkeep_engine::ports::{
-    AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, FaultLog, FaultRecord, KeptAnswer, KeptKey, Ledger,
-    StoreError, WallClock,
+    AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, ContentStore, FaultLog, FaultRecord, KeptAnswer, KeptKey,
+    Ledger, StoreError, StoredKey, StoredThing, WallClock,
 };
 
 /// Ledger entries kept.
@@ -38,6 +39,7 @@ pub struct MemoryStore {
     state: Mutex<State>,
     faults: MemoryFaults,
     answers: MemoryKept,
+    stored: MemoryStored,
     pepper: Pepper,
     seal: Option<SealKey>,
     clock: Arc<dyn WallClock>,
@@ -69,6 +71,7 @@ impl MemoryStore {
             state: Mutex::default(),
             faults: MemoryFaults::default(),
             answers: MemoryKept::default(),
+            stored: MemoryStored::default(),
             pepper: Pepper::random()?,
             seal,
             clock,
@@ -211,6 +214,30 @@ impl AnswerStore for MemoryStore {
     }
 }
 
+impl ContentStore for MemoryStore {
+    fn put_stored(&self, things: Vec<StoredThing>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.with(move |_| {
+            self.stored.put(things, self.clock.unix_ms());
+            Ok(())
+        })
+    }
+
+    fn get_stored(&self, key: StoredKey) -> BoxFuture<'_, Result<Option<StoredThing>, StoreError>> {
+        self.with(move |_| Ok(self.stored.get(&key, self.clock.unix_ms())))
+    }
+
+    fn touch_stored(&self, key: StoredKey, until_ms: u64) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.with(move |_| {
+            self.stored.touch(&key, until_ms);
+            Ok(())
+        })
+    }
+
+    fn remove_stored(&self, key: StoredKey) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.with(move |_| Ok(self.stored.remove(&key)))
+    }
+}
+
 impl FaultLog for MemoryStore {
     fn note(&self, record: FaultRecord) {
         self.faults.note(record);
@@ -331,7 +358,7 @@ impl Store for MemoryStore {
             let (from_day, had) = (keep.spend_from(), state.spend.len());
             state.spend.retain(|(day, _), _| u64::from(*day) >= from_day);
             let spend = (had - state.spend.len()) as u64;
-            let answers = self.answers.prune(keep.now_ms);
+            let answers = self.answers.prune(keep.now_ms) + self.stored.prune(keep.now_ms);
             Ok(Pruned { faults: self.faults.prune(keep.faults_from()) as u64, ledger, answers, spend })
         })
     }

@@ -13,6 +13,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../migrations/0002_faults.sql"),
     include_str!("../../../migrations/0003_switches.sql"),
     include_str!("../../../migrations/0004_money.sql"),
+    include_str!("../../../migrations/0005_stored.sql"),
 ];
 
 /// The newest schema of this version.

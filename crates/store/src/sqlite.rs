@@ -6,6 +6,7 @@ use crate::checkpoint::Checkpointer;
 use crate::contract::{Store, own_name, removal, switched};
 use crate::error::{OpenError, RecordError};
 use crate::key::{self, KeyRecord, KeySnapshot, NewKey, Pepper};
+use crate::memory_stored::MemoryStored;
 use crate::migrate::{self, Own, store};
 use crate::prune::{self, Keep, Pruned};
 use crate::record::{AuditEntry, LedgerEntry, Recent, Spend, StandingRecord, Switch, UsageBy, UsageRow};
@@ -66,11 +67,13 @@ pub struct SqliteStore {
     pub(crate) unopened: Unopened,
     /// There is a master key, so that answers may be kept.
     pub(crate) sealed: bool,
+    /// Stored responses and conversations, where there is no master key.
+    pub(crate) stored: MemoryStored,
     path: PathBuf,
     reader: Arc<Mutex<Option<Connection>>>,
     pepper: Pepper,
-    seal: Option<SealKey>,
-    clock: Arc<dyn WallClock>,
+    pub(crate) seal: Option<SealKey>,
+    pub(crate) clock: Arc<dyn WallClock>,
     recovered: usize,
     lock: Mutex<Option<File>>,
     identity: file::Identity,
@@ -131,6 +134,7 @@ impl SqliteStore {
             beside,
             unopened: Unopened::default(),
             sealed: seal.is_some(),
+            stored: MemoryStored::default(),
             path: path.to_owned(),
             reader: Arc::new(Mutex::new(Some(reader))),
             pepper,
@@ -163,7 +167,7 @@ impl SqliteStore {
         })
     }
 
-    fn read<T, F>(&self, work: F) -> BoxFuture<'_, Result<T, RecordError>>
+    pub(crate) fn read<T, F>(&self, work: F) -> BoxFuture<'_, Result<T, RecordError>>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, RecordError> + Send + 'static,

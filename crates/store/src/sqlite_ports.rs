@@ -3,12 +3,13 @@
 use crate::fault;
 use crate::kept_queue::Change;
 use crate::sqlite::{SqliteStore, shut_down};
+use crate::stored_sql;
 use crate::writer::{Closing, Command};
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 use turnkeep_engine::ports::{
-    AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, FaultLog, FaultRecord, KeptAnswer, KeptKey, Ledger,
-    StoreError,
+    AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, ContentStore, FaultLog, FaultRecord, KeptAnswer, KeptKey,
+    Ledger, StoreError, StoredKey, StoredThing,
 };
 
 /// Takes the entry back if the future that opened it is dropped before it had its answer. It is remembered all the same:
@@ -68,6 +69,48 @@ impl AnswerStore for SqliteStore {
         if self.sealed && self.beside.answers.push(Change::Forget(key)) {
             self.wake();
         }
+    }
+}
+
+impl ContentStore for SqliteStore {
+    fn put_stored(&self, things: Vec<StoredThing>) -> BoxFuture<'_, Result<(), StoreError>> {
+        let now = self.clock.unix_ms();
+        let Some(seal) = self.seal.clone() else {
+            self.stored.put(things, now);
+            return Box::pin(std::future::ready(Ok(())));
+        };
+        Box::pin(async move {
+            let live = things.iter().filter(|thing| thing.until_ms > now);
+            let sealed: Vec<StoredThing> =
+                live.map(|thing| stored_sql::sealed(&seal, thing)).collect::<Result<_, _>>()?;
+            Ok(self.write(move |conn| Ok(stored_sql::put(conn, &sealed)?)).await?)
+        })
+    }
+
+    fn get_stored(&self, key: StoredKey) -> BoxFuture<'_, Result<Option<StoredThing>, StoreError>> {
+        let now = self.clock.unix_ms();
+        let Some(seal) = self.seal.clone() else {
+            return Box::pin(std::future::ready(Ok(self.stored.get(&key, now))));
+        };
+        let thing = self.read(move |conn| Ok(stored_sql::get(conn, &seal, &key, now)?));
+        Box::pin(async move { Ok(thing.await?) })
+    }
+
+    fn touch_stored(&self, key: StoredKey, until_ms: u64) -> BoxFuture<'_, Result<(), StoreError>> {
+        if !self.sealed {
+            self.stored.touch(&key, until_ms);
+            return Box::pin(std::future::ready(Ok(())));
+        }
+        let touched = self.write(move |conn| Ok(stored_sql::touch(conn, &key, until_ms)?));
+        Box::pin(async move { Ok(touched.await?) })
+    }
+
+    fn remove_stored(&self, key: StoredKey) -> BoxFuture<'_, Result<bool, StoreError>> {
+        if !self.sealed {
+            return Box::pin(std::future::ready(Ok(self.stored.remove(&key))));
+        }
+        let removed = self.write(move |conn| Ok(stored_sql::remove(conn, &key)?));
+        Box::pin(async move { Ok(removed.await?) })
     }
 }
 

@@ -5,6 +5,7 @@ use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use turnkeep_base::Dialect;
 use turnkeep_policy::limits::Budget;
 
 mod store;
@@ -55,8 +56,28 @@ pub enum Command {
         #[command(subcommand)]
         topic: Topic,
     },
+    /// Check a recorded answer, streamed or plain, against its dialect's rules
+    Validate(ValidateArgs),
     /// Run a scriptable upstream that speaks every dialect, to test against
     Lab(LabArgs),
+}
+
+/// `validate`.
+#[derive(Debug, Args)]
+pub struct ValidateArgs {
+    /// The dialect: chat, responses, messages or gemini
+    #[arg(value_name = "DIALECT", value_parser = dialect)]
+    pub dialect: Dialect,
+    /// The file; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+}
+
+fn dialect(name: &str) -> Result<Dialect, String> {
+    Dialect::from_name(name).ok_or_else(|| {
+        let known: Vec<&str> = Dialect::ALL.iter().map(|dialect| dialect.name()).collect();
+        format!("expected one of {}", known.join(", "))
+    })
 }
 
 /// Where the configuration is.
@@ -293,6 +314,8 @@ pub struct SecretSource {
 pub enum Topic {
     /// The blame table: every fault, what tells it, and what follows from it, as Markdown
     Faults,
+    /// What becomes of each field of a request that is translated, as Markdown
+    Translation,
     /// Why an account stands as it does: its status, its cooldowns and when they end, and the faults with their proofs
     Account(ExplainAccountArgs),
     /// What happened to a turn: its attempts, the faults with their proofs, and what they did

@@ -17,6 +17,7 @@ pub mod serve;
 mod store_tests;
 mod table;
 pub mod usage;
+pub mod validate;
 
 use crate::config::ConfigErrors;
 use std::fmt;

@@ -9,6 +9,7 @@ mod document;
 mod environment;
 mod error;
 mod expiry;
+mod fetch;
 mod listen;
 mod model;
 mod problems;
@@ -41,6 +42,7 @@ pub use caller::{CallerKey, Scope};
 pub(crate) use caller::{MOST_IN_FLIGHT, check_label, check_label_count};
 pub use error::{ConfigError, ConfigErrors, Warning};
 pub(crate) use expiry::parse as parse_expiry;
+pub use fetch::Fetch;
 pub use listen::Listen;
 pub use model::{ANY_MODEL, Model, Route};
 pub use reload::{RESTART_KEYS, needs_restart};
@@ -78,6 +80,8 @@ pub struct Config {
     pub models: Vec<Model>,
     /// `[[keys]]`.
     pub keys: Vec<CallerKey>,
+    /// `[fetch]`.
+    pub fetch: Fetch,
     /// `[telemetry]`.
     pub telemetry: Telemetry,
     /// `[tuning]`, but for what [`Config::stream`] holds.
@@ -92,7 +96,7 @@ pub struct Config {
 
 const TOP: Known = Known {
     table: "the top level",
-    keys: &["allow_plain_secrets", "server", "store", "upstreams", "models", "keys", "telemetry", "tuning"],
+    keys: &["allow_plain_secrets", "server", "store", "upstreams", "models", "keys", "fetch", "telemetry", "tuning"],
     later: &["cluster"],
 };
 
@@ -177,6 +181,7 @@ fn read_config(root: &document::Node, folder: &Path, problems: &Problems) -> Opt
         models.push(Model::any(upstreams.iter().map(|upstream| upstream.name.clone())));
     }
     let keys = read_all(top.get("keys"), |item, names| caller::read(item, plain, names));
+    let fetch = top.get("fetch").and_then(fetch::read).unwrap_or_default();
     let telemetry = top.get("telemetry").and_then(telemetry::read).unwrap_or_default();
     let tuning::Both { tuning, stream } = top.get("tuning").and_then(tuning::read).unwrap_or_default();
     let mut config = Config {
@@ -185,6 +190,7 @@ fn read_config(root: &document::Node, folder: &Path, problems: &Problems) -> Opt
         upstreams,
         models,
         keys,
+        fetch,
         telemetry,
         tuning,
         stream,

@@ -16,6 +16,7 @@ mod upstreams;
 use crate::commands::{Failure, open_store};
 use crate::config::{Config, Listen, StoreUrl};
 use crate::secrets::Keeper;
+use futures_util::future::BoxFuture;
 use health::{Notices, Parts};
 use live::Live;
 use std::path::PathBuf;
@@ -25,7 +26,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use turnkeep_base::{Mint, Secret};
 use turnkeep_engine::admission::Admission;
-use turnkeep_engine::ports::{AnswerStore, FaultLog, FaultRecord, KeptAnswer, KeptKey, Ledger, Random, WallClock};
+use turnkeep_engine::ports::{
+    AnswerStore, ContentStore, FaultLog, FaultRecord, KeptAnswer, KeptKey, Ledger, Random, StoreError, StoredKey,
+    StoredThing, WallClock,
+};
 use turnkeep_engine::tally::Tally;
 use turnkeep_engine::{Engine, EngineParts};
 use turnkeep_http::limits::Meters;
@@ -111,6 +115,27 @@ impl AnswerStore for StoreLedger {
     }
 }
 
+/// The store as callers' stored things see it.
+struct StoreContent(Arc<dyn Store>);
+
+impl ContentStore for StoreContent {
+    fn put_stored(&self, things: Vec<StoredThing>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.0.put_stored(things)
+    }
+
+    fn get_stored(&self, key: StoredKey) -> BoxFuture<'_, Result<Option<StoredThing>, StoreError>> {
+        self.0.get_stored(key)
+    }
+
+    fn touch_stored(&self, key: StoredKey, until_ms: u64) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.0.touch_stored(key, until_ms)
+    }
+
+    fn remove_stored(&self, key: StoredKey) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.0.remove_stored(key)
+    }
+}
+
 /// Where the proofs of faults go: into the store. A credential that a provider rejects is fetched anew, where a command
 /// gives it.
 struct StoreFaults {
@@ -178,6 +203,7 @@ pub async fn wire_within(config: Config, limits: Limits) -> Result<Wired, Failur
         receipts,
         delivery: if bare { Delivery::Forced } else { config.server.delivery },
         meters: Meters::new(clock),
+        content: Arc::new(StoreContent(store.clone())),
     });
     let grace = config.server.shutdown_grace;
     let parts =

@@ -13,6 +13,7 @@ mod classify;
 mod connect;
 mod endpoint;
 mod error_tables;
+mod fetch;
 mod inflate;
 mod kind;
 mod line;
@@ -26,5 +27,6 @@ mod target;
 mod tls;
 
 pub use endpoint::Endpoint;
+pub use fetch::{Allowed, FetchSpec, Fetcher};
 pub use kind::Kind;
 pub use spec::{EndpointError, EndpointSpec};

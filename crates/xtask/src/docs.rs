@@ -14,7 +14,10 @@ struct Page {
     args: &'static [&'static str],
 }
 
-const PAGES: &[Page] = &[Page { file: "docs/faults.md", args: &["explain", "faults"] }];
+const PAGES: &[Page] = &[
+    Page { file: "docs/faults.md", args: &["explain", "faults"] },
+    Page { file: "docs/translation.md", args: &["explain", "translation"] },
+];
 
 /// Writes every page below `root`, or with `check` compares them; the answer is a line for a person.
 pub fn run(root: &Path, check: bool) -> Result<String> {

@@ -70,7 +70,7 @@ pub const CRATES: &[CrateRule] = &[
     CrateRule {
         name: DIALECT,
         crates: &[BASE, WIRE],
-        externals: Only(&["base64", "blake3", "bytes", "memchr", "serde", "serde_json", "thiserror"]),
+        externals: Only(&["base64", "blake3", "bytes", "memchr", "serde", "serde_json", "thiserror", "tiktoken"]),
         never: &["tokio", "hyper", "time", "chrono", "rand", "getrandom"],
         why: "a dialect is bytes to canonical values and back; time and sockets are the engine's",
     },

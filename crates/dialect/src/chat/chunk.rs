@@ -27,6 +27,8 @@ pub(super) struct Choice<'a> {
     pub(super) role: bool,
     /// A finish reason that is not null and not empty.
     pub(super) finish: Option<Cow<'a, str>>,
+    /// The stop text that was met, where the server tells it.
+    pub(super) stop: Option<Cow<'a, str>>,
     pub(super) content: Option<Cow<'a, str>>,
     pub(super) reasoning: Option<Cow<'a, str>>,
     pub(super) refusal: Option<Cow<'a, str>>,
@@ -49,7 +51,12 @@ pub(super) struct CallPart<'a> {
     pub(super) id: Option<Cow<'a, str>>,
     pub(super) kind: Option<Cow<'a, str>>,
     pub(super) name: Option<Cow<'a, str>>,
+    /// JSON, or free text where `free` says so.
     pub(super) arguments: Option<Cow<'a, str>>,
+    /// The tool takes free text.
+    pub(super) free: bool,
+    /// Gemini's proof of the call, bare.
+    pub(super) proof: Option<Cow<'a, str>>,
     /// From the old `function_call`.
     pub(super) legacy: bool,
 }
@@ -173,14 +180,23 @@ fn usage(r: &mut Reader<'_>) -> Result<Usage, Invalid> {
 
 fn choice<'a>(r: &mut Reader<'a>, at: usize) -> Result<Choice<'a>, Invalid> {
     let mut out = Choice { index: at as u64, ..Choice::default() };
+    let mut continuation = None;
     if r.kind()? != Kind::Object {
         r.skip()?;
         return Ok(out);
     }
     r.object(|r, key| {
         match key {
+            // Of a legacy completion, which has neither `delta` nor `message`.
+            "text" => continuation = text(r)?,
             "index" => out.index = whole(r)?.unwrap_or(out.index),
             "finish_reason" => out.finish = text(r)?.filter(|reason| !reason.is_empty()),
+            // vLLM's name and SGLang's; the number of a token says nothing to a client.
+            "stop_reason" | "matched_stop" => {
+                if let Some(text) = text(r)?.filter(|text| !text.is_empty()) {
+                    out.stop = Some(text);
+                }
+            }
             "delta" | "message" if r.kind()? == Kind::Object => {
                 out.has_body = true;
                 r.object(|r, key| body(r, key, &mut out))?;
@@ -193,6 +209,9 @@ fn choice<'a>(r: &mut Reader<'a>, at: usize) -> Result<Choice<'a>, Invalid> {
         }
         Ok::<(), Invalid>(())
     })?;
+    if !out.has_body {
+        out.content = continuation;
+    }
     Ok(out)
 }
 
@@ -292,6 +311,11 @@ fn call<'a>(r: &mut Reader<'a>) -> Result<CallPart<'a>, Invalid> {
             "id" => part.id = text(r)?.filter(|id| !id.is_empty()),
             "type" => part.kind = text(r)?,
             "function" => function(r, &mut part)?,
+            "custom" if r.kind()? == Kind::Object => {
+                part.free = true;
+                function(r, &mut part)?;
+            }
+            "extra_content" if r.kind()? == Kind::Object => extra(r, &mut part)?,
             _ => {
                 r.skip()?;
             }
@@ -301,6 +325,22 @@ fn call<'a>(r: &mut Reader<'a>) -> Result<CallPart<'a>, Invalid> {
     Ok(part)
 }
 
+/// Gemini's proof of a call, as its own Chat endpoint has it, under either of its services' names.
+fn extra<'a>(r: &mut Reader<'a>, part: &mut CallPart<'a>) -> Result<(), Invalid> {
+    r.object(|r, key| {
+        if !matches!(key, "google" | "vertex") || r.kind()? != Kind::Object {
+            return r.skip().map(drop);
+        }
+        r.object(|r, key| {
+            if key == "thought_signature" {
+                part.proof = text(r)?.filter(|proof| !proof.is_empty());
+                return Ok(());
+            }
+            r.skip().map(drop)
+        })
+    })
+}
+
 fn function<'a>(r: &mut Reader<'a>, part: &mut CallPart<'a>) -> Result<(), Invalid> {
     if r.kind()? != Kind::Object {
         return r.skip().map(|_| ());
@@ -308,6 +348,7 @@ fn function<'a>(r: &mut Reader<'a>, part: &mut CallPart<'a>) -> Result<(), Inval
     r.object(|r, key| {
         match key {
             "name" => part.name = text(r)?.filter(|name| !name.is_empty()),
+            "input" if part.free => part.arguments = text(r)?,
             "arguments" => {
                 part.arguments = match r.kind()? {
                     Kind::String => Some(r.string()?),

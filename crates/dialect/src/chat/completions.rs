@@ -1,11 +1,12 @@
-//! OpenAI's legacy completions: a prompt that is continued. Same-dialect routes keep the bytes; others get a turn with
-//! the prompt as the user's message.
+//! OpenAI's legacy completions (`POST /v1/completions`): a prompt that is continued. A Chat upstream gets the bytes, and
+//! its answer passes through [`super::tap`], which reads `text_completion` too; another upstream gets a turn with the
+//! prompt as the user's message, and its answer is written as a `text_completion`. Errors are Chat's.
 
-use crate::json::Invalid;
-use crate::request::ClientRequest;
-use bytes::Bytes;
+mod decode;
+mod encode;
+mod read;
 
-/// Reads and checks a request.
-pub fn read(_body: Bytes) -> Result<ClientRequest, Invalid> {
-    todo!()
-}
+pub use decode::decode;
+pub use encode::{StreamEncoder, plain};
+pub use read::read;
+pub(super) use read::texts;

@@ -1,10 +1,8 @@
-//! OpenAI's embeddings: texts as vectors.
+//! OpenAI's embeddings (`POST /v1/embeddings`): texts as vectors. A Chat upstream gets the bytes; a Gemini upstream gets
+//! `batchEmbedContents`, and its answer is written in OpenAI's form. No other kind of upstream embeds.
 
-use crate::json::Invalid;
-use crate::request::ClientRequest;
-use bytes::Bytes;
+mod reply;
+mod request;
 
-/// Reads and checks a request.
-pub fn read(_body: Bytes) -> Result<ClientRequest, Invalid> {
-    todo!()
-}
+pub use reply::{from_gemini, plain};
+pub use request::{read, to_gemini};

@@ -120,7 +120,8 @@ impl Order {
             if index > known.calls {
                 return Err(format!("tool call {index} after {} calls: indexes are dense", known.calls));
             }
-            if call.id.is_none() || call.name.is_none() || call.kind.as_deref() != Some("function") {
+            let kind = if call.free { "custom" } else { "function" };
+            if call.id.is_none() || call.name.is_none() || call.kind.as_deref() != Some(kind) {
                 return Err(format!("tool call {index}: its first piece has id, type and name"));
             }
             known.calls += 1;

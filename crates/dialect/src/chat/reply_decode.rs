@@ -26,6 +26,8 @@ pub struct StreamDecoder {
     calls: Calls,
     refused: bool,
     finish: Option<Finish>,
+    /// The stop text that was met.
+    stop: Option<String>,
     usage: Option<Usage>,
     ended: bool,
     /// The answer is read for another use of it in its own dialect: nothing is put into it, all of it must be read.
@@ -57,6 +59,7 @@ impl StreamDecoder {
             calls: Calls::default(),
             refused: false,
             finish: None,
+            stop: None,
             usage: None,
             ended: false,
             own: false,
@@ -108,7 +111,7 @@ impl StreamDecoder {
             if let Some(error) = choice.error {
                 return Err(classify::in_band(error));
             }
-            let legacy = choice.calls.iter().any(|call| call.legacy);
+            let legacy = choice.calls.iter().any(|call| call.legacy || call.free);
             if self.own && (choice.index != 0 || choice.unread || legacy) {
                 return Err(ReplyFault::malformed("an answer that has one form only, as it holds more than one text"));
             }
@@ -148,6 +151,9 @@ impl StreamDecoder {
                 *next_block - 1
             })?;
         }
+        if choice.stop.is_some() {
+            self.stop = choice.stop.map(Cow::into_owned);
+        }
         if let Some(reason) = choice.finish.as_deref() {
             if reason == "error" {
                 return Err(tap::failed());
@@ -158,6 +164,7 @@ impl StreamDecoder {
             self.finish = Some(match tap::finish(reason, self.calls.any()) {
                 Finish::ToolCalls if !self.calls.any() => Finish::Stop,
                 Finish::Stop if self.refused => Finish::Refusal,
+                Finish::Stop if self.stop.is_some() => Finish::StopSequence,
                 reason @ (Finish::Stop
                 | Finish::StopSequence
                 | Finish::Length
@@ -228,7 +235,8 @@ impl StreamDecoder {
         close(&mut self.open, self.own, events);
         self.calls.close(false, events);
         events.extend(self.usage.map(Event::Usage));
-        events.push(Event::Finish { reason, stop_sequence: None });
+        let stop_sequence = self.stop.take().filter(|_| reason == Finish::StopSequence);
+        events.push(Event::Finish { reason, stop_sequence });
         events.push(Event::End);
     }
 }

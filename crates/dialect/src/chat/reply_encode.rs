@@ -2,13 +2,18 @@
 //!
 //! Thinking goes out as `reasoning_content`, which most Chat clients know. Its signature, and thinking that only the
 //! provider can read, go out as `thinking_blocks`, so that a client that sends them back keeps the model's thread; the
-//! entries carry an `index`, as SDKs that put streams together ask it of every list.
+//! entries carry an `index`, as SDKs that put streams together ask it of every list. Gemini's proof of a call stands at the
+//! call, where Google's own endpoint of this dialect has it.
 
 use super::chunk;
+use crate::envelope;
 use crate::event::{Block, Class, Delta, Event, Finish};
+use crate::free_text;
 use crate::json::Object;
 use crate::reply::{ReplyFault, ReplyOptions};
-use turnkeep_base::Usage;
+use crate::tool_names::ToolNames;
+use std::sync::Arc;
+use turnkeep_base::{Dialect, Usage};
 use turnkeep_wire::sse;
 
 /// Encodes one streamed answer.
@@ -24,6 +29,10 @@ pub struct StreamEncoder {
     calls: u64,
     thinking: u64,
     refused: bool,
+    /// Gemini's proof, which stands at the call that comes next, or alone.
+    proof: Option<String>,
+    /// How the client knows the tools.
+    names: Arc<ToolNames>,
     /// The answer is a Chat answer already, whose id stays.
     own: bool,
 }
@@ -32,8 +41,18 @@ pub struct StreamEncoder {
 enum Open {
     Text,
     Refusal,
-    Thinking { signature: String },
-    Call { index: u64, empty: bool },
+    Thinking {
+        signature: String,
+    },
+    Call {
+        index: u64,
+        empty: bool,
+    },
+    /// A call of a tool that takes free text, which stands unwrapped only when it is whole.
+    Free {
+        index: u64,
+        arguments: String,
+    },
     Closed,
 }
 
@@ -55,6 +74,8 @@ impl StreamEncoder {
             calls: 0,
             thinking: 0,
             refused: false,
+            proof: None,
+            names: Arc::clone(&options.asked.names),
             own: false,
         }
     }
@@ -79,6 +100,7 @@ impl StreamEncoder {
             Event::Delta { block, delta } => self.delta(*block, delta, out),
             Event::BlockStop { block } => self.stop(*block, out),
             Event::Finish { reason, .. } => {
+                self.alone(out);
                 let reason = finish(*reason, self.refused);
                 self.chunk(out, Some(reason), |_| {});
             }
@@ -98,7 +120,25 @@ impl StreamEncoder {
         event.class()
     }
 
+    /// Writes a proof that no call came after.
+    fn alone(&mut self, out: &mut Vec<u8>) {
+        if let Some(proof) = self.proof.take() {
+            self.signed(&proof, out);
+        }
+    }
+
+    fn signed(&mut self, signature: &str, out: &mut Vec<u8>) {
+        let index = self.thinking;
+        self.thinking += 1;
+        self.chunk(out, None, |delta| {
+            write_thinking(&mut delta.array("thinking_blocks").object(), index, "", signature);
+        });
+    }
+
     fn start(&mut self, block: u32, kind: &Block, out: &mut Vec<u8>) {
+        if !matches!(kind, Block::ToolCall { .. }) {
+            self.alone(out);
+        }
         let open = match kind {
             Block::Text => Open::Text,
             Block::Refusal => {
@@ -117,13 +157,18 @@ impl StreamEncoder {
             Block::ToolCall { id, name } => {
                 let index = self.calls;
                 self.calls += 1;
+                let proof = self.proof.take();
                 self.chunk(out, None, |delta| {
                     let mut calls = delta.array("tool_calls");
                     let mut call = calls.object();
                     call.number("index", index);
-                    write_call(&mut call, id, name, "");
+                    write_call(&mut call, id, &self.names, name, "", proof.as_deref());
                 });
-                Open::Call { index, empty: true }
+                if self.names.is_custom(name) {
+                    Open::Free { index, arguments: String::new() }
+                } else {
+                    Open::Call { index, empty: true }
+                }
             }
         };
         let at = block as usize;
@@ -146,6 +191,7 @@ impl StreamEncoder {
                 }
                 return;
             }
+            (Some(Open::Free { arguments, .. }), Delta::Arguments(more)) => return arguments.push_str(more),
             (Some(Open::Refusal), Delta::Text(text)) => ("refusal", text),
             (_, Delta::Text(text)) => ("content", text),
             (_, Delta::Thinking(text)) => ("reasoning_content", text),
@@ -159,11 +205,17 @@ impl StreamEncoder {
     fn stop(&mut self, block: u32, out: &mut Vec<u8>) {
         let Some(open) = self.blocks.get_mut(block as usize) else { return };
         match std::mem::replace(open, Open::Closed) {
-            Open::Thinking { signature } if !signature.is_empty() => {
-                let index = self.thinking;
-                self.thinking += 1;
+            Open::Thinking { signature } if envelope::origin(&signature) == Some(Dialect::Gemini) => {
+                self.alone(out);
+                self.proof = Some(signature);
+            }
+            Open::Thinking { signature } if !signature.is_empty() => self.signed(&signature, out),
+            Open::Free { index, arguments } => {
                 self.chunk(out, None, |delta| {
-                    write_thinking(&mut delta.array("thinking_blocks").object(), index, "", &signature);
+                    let mut calls = delta.array("tool_calls");
+                    let mut call = calls.object();
+                    call.number("index", index);
+                    call.object("custom").string("input", &free_text::unwrap(&arguments));
                 });
             }
             // A client parses the arguments, and an empty text does not parse.
@@ -236,12 +288,22 @@ fn finish(reason: Finish, refused: bool) -> &'static str {
     }
 }
 
-fn write_call(call: &mut Object<'_>, id: &str, name: &str, arguments: &str) {
+fn write_call(call: &mut Object<'_>, id: &str, names: &ToolNames, name: &str, arguments: &str, proof: Option<&str>) {
     call.string("id", id);
-    call.string("type", "function");
-    let mut function = call.object("function");
-    function.string("name", name);
-    function.string("arguments", arguments);
+    if names.is_custom(name) {
+        call.string("type", "custom");
+        let mut custom = call.object("custom");
+        custom.string("name", names.name(name));
+        custom.string("input", &free_text::unwrap(arguments));
+    } else {
+        call.string("type", "function");
+        let mut function = call.object("function");
+        function.string("name", names.name(name));
+        function.string("arguments", arguments);
+    }
+    if let Some(proof) = proof.and_then(|sealed| envelope::open(sealed, Dialect::Gemini)) {
+        call.object("extra_content").object("google").string("thought_signature", proof);
+    }
 }
 
 fn write_thinking(block: &mut Object<'_>, index: u64, text: &str, signature: &str) {
@@ -355,7 +417,7 @@ impl<'e> Whole<'e> {
             let mut choice = choices.object();
             choice.number("index", 0);
             let refusal = self.joined(|kind| matches!(kind, Block::Refusal));
-            self.message(&mut choice.object("message"), refusal.as_deref());
+            self.message(&mut choice.object("message"), refusal.as_deref(), &options.asked.names);
             choice.null("logprobs");
             choice.string("finish_reason", finish(self.finish.unwrap_or(Finish::Stop), refusal.is_some()));
         }
@@ -366,7 +428,7 @@ impl<'e> Whole<'e> {
         out
     }
 
-    fn message(&self, message: &mut Object<'_>, refusal: Option<&str>) {
+    fn message(&self, message: &mut Object<'_>, refusal: Option<&str>, names: &ToolNames) {
         message.string("role", "assistant");
         let text = self.joined(|kind| matches!(kind, Block::Text));
         let calls = self.blocks.iter().any(|(kind, ..)| matches!(kind, Block::ToolCall { .. }));
@@ -382,20 +444,34 @@ impl<'e> Whole<'e> {
         self.thinking_blocks(message);
         if calls {
             let mut array = message.array("tool_calls");
-            for (kind, arguments, _) in &self.blocks {
+            for (at, (kind, arguments, _)) in self.blocks.iter().enumerate() {
                 if let Block::ToolCall { id, name } = kind {
                     let arguments = if arguments.is_empty() { "{}" } else { arguments };
-                    write_call(&mut array.object(), id, name, arguments);
+                    let proof = at.checked_sub(1).and_then(|before| self.proof_of_next(before));
+                    write_call(&mut array.object(), id, names, name, arguments, proof);
                 }
             }
         }
     }
 
+    /// Gemini's proof in a block of thinking, if a call comes next, where it stands then.
+    fn proof_of_next(&self, at: usize) -> Option<&str> {
+        let next = self.blocks.get(at.checked_add(1)?)?;
+        match (self.blocks.get(at)?, next) {
+            ((Block::Thinking, _, signature), (Block::ToolCall { .. }, ..)) => {
+                Some(signature.as_str()).filter(|sealed| envelope::origin(sealed) == Some(Dialect::Gemini))
+            }
+            _ => None,
+        }
+    }
+
     fn thinking_blocks(&self, message: &mut Object<'_>) {
-        let kept = |(kind, _, signature): &&(&Block, String, String)| {
-            matches!(kind, Block::RedactedThinking(_)) || (matches!(kind, Block::Thinking) && !signature.is_empty())
+        let kept = |(at, (kind, _, signature)): &(usize, &(&Block, String, String))| {
+            matches!(kind, Block::RedactedThinking(_))
+                || (matches!(kind, Block::Thinking) && !signature.is_empty() && self.proof_of_next(*at).is_none())
         };
-        let mut kept = self.blocks.iter().filter(kept).peekable();
+        let kept = self.blocks.iter().enumerate().filter(kept).map(|(_, block)| block);
+        let mut kept = kept.peekable();
         if kept.peek().is_none() {
             return;
         }

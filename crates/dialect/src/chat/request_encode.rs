@@ -2,10 +2,13 @@
 //! that only OpenAI knows where an older one does.
 
 use super::request_encode_message::messages;
-use crate::json::{Invalid, Kind, Object, Reader};
+use crate::choice::{Offer, offer};
+use crate::free_text;
+use crate::json::{Array, Invalid, Kind, Object, Reader};
 use crate::request::{ApiVersion, Encoded};
-use crate::tool_names::ToolNames;
-use crate::turn::{Output, Thinking, ToolChoice, ToolKind, Turn};
+use crate::tool_names::{ToolNames, sent};
+use crate::turn::{Output, Thinking, Tool, ToolChoice, ToolKind, Turn};
+use std::borrow::Cow;
 use turnkeep_base::Dialect;
 
 /// Stop texts that Chat takes.
@@ -26,7 +29,7 @@ pub fn encode(turn: &Turn<'_>, upstream_model: &str) -> Result<Encoded, Invalid>
     {
         let mut object = Object::open(&mut body);
         object.string("model", upstream_model);
-        messages(&mut object, turn, &mut dropped)?;
+        messages(&mut object, turn, is_google(upstream_model), &mut dropped)?;
         tools(&mut object, turn)?;
         limits(&mut object, turn, upstream_model, &mut dropped)?;
         output(&mut object, turn);
@@ -68,45 +71,17 @@ pub(super) fn refuse(path: String, what: &str) -> Invalid {
 }
 
 fn tools(object: &mut Object<'_>, turn: &Turn<'_>) -> Result<(), Invalid> {
-    if turn.tools.is_empty() {
-        return match &turn.tool_choice {
-            None | Some(ToolChoice::Auto | ToolChoice::None | ToolChoice::Allowed { required: false, .. }) => Ok(()),
-            Some(ToolChoice::Any | ToolChoice::Named(_) | ToolChoice::Allowed { .. } | ToolChoice::Other(_)) => {
-                Err(Invalid {
-                    path: "tool_choice".into(),
-                    message: "a tool must be called, and there are no tools".into(),
-                    at: 0,
-                })
-            }
-        };
+    let Offer { tools, choice } = offer(turn)?;
+    if tools.is_empty() {
+        return Ok(());
     }
     {
         let mut list = object.array("tools");
-        for tool in &turn.tools {
-            let (name, description, schema, strict) = match &tool.kind {
-                ToolKind::Function { name, description, schema, strict } => (name, description, schema, strict),
-                ToolKind::Custom { .. } => todo!(),
-                ToolKind::Hosted(kind) => {
-                    let what = format!("a tool of the type `{kind}`");
-                    return Err(refuse(format!("tools[{}]", tool.index), &what));
-                }
-            };
-            let mut tool = list.object();
-            tool.string("type", "function");
-            let mut function = tool.object("function");
-            function.string("name", name);
-            if let Some(description) = description {
-                function.string("description", description);
-            }
-            if let Some(schema) = schema {
-                function.raw("parameters", &with_properties(schema));
-            }
-            if let Some(strict) = strict {
-                function.bool("strict", *strict);
-            }
+        for tool in tools {
+            write_tool(&mut list, tool)?;
         }
     }
-    match &turn.tool_choice {
+    match choice.as_deref() {
         None => {}
         Some(ToolChoice::Auto) => object.string("tool_choice", "auto"),
         Some(ToolChoice::None) => object.string("tool_choice", "none"),
@@ -114,9 +89,9 @@ fn tools(object: &mut Object<'_>, turn: &Turn<'_>) -> Result<(), Invalid> {
         Some(ToolChoice::Named(name)) => {
             let mut choice = object.object("tool_choice");
             choice.string("type", "function");
-            choice.object("function").string("name", name);
+            choice.object("function").string("name", &sent(name, Dialect::Chat));
         }
-        Some(ToolChoice::Allowed { .. }) => todo!(),
+        Some(ToolChoice::Allowed { .. }) => return Err(refuse("tool_choice".into(), "a choice among some tools")),
         Some(ToolChoice::Other(kind)) => {
             return Err(refuse("tool_choice".into(), &format!("a choice of the form `{kind}`")));
         }
@@ -127,8 +102,40 @@ fn tools(object: &mut Object<'_>, turn: &Turn<'_>) -> Result<(), Invalid> {
     Ok(())
 }
 
+/// A tool; one that takes free text goes as a function, because compatible servers know nothing else.
+fn write_tool(list: &mut Array<'_>, tool: &Tool<'_>) -> Result<(), Invalid> {
+    let (name, description, schema, strict) = match &tool.kind {
+        ToolKind::Function { name, description, schema, strict } => {
+            let description = description.as_deref().map(Cow::Borrowed);
+            (name, description, schema.map(with_properties), *strict)
+        }
+        ToolKind::Custom { name, description, format } => {
+            let description = free_text::describe(description.as_deref(), format.as_deref()).map(Cow::Owned);
+            (name, description, Some(free_text::SCHEMA.into()), None)
+        }
+        ToolKind::Hosted(kind) => {
+            let what = format!("a tool of the type `{kind}`");
+            return Err(refuse(format!("tools[{}]", tool.index), &what));
+        }
+    };
+    let mut tool = list.object();
+    tool.string("type", "function");
+    let mut function = tool.object("function");
+    function.string("name", &sent(name, Dialect::Chat));
+    if let Some(description) = description {
+        function.string("description", &description);
+    }
+    if let Some(schema) = schema {
+        function.raw("parameters", &schema);
+    }
+    if let Some(strict) = strict {
+        function.bool("strict", strict);
+    }
+    Ok(())
+}
+
 /// OpenAI-like servers refuse an object schema without `properties`; clients leave it out where there are none.
-fn with_properties(schema: &str) -> std::borrow::Cow<'_, str> {
+pub(crate) fn with_properties(schema: &str) -> Cow<'_, str> {
     let (mut any, mut there, mut object) = (false, false, false);
     let mut r = Reader::over(schema);
     let read = r.object(|r, key| {
@@ -150,11 +157,24 @@ fn with_properties(schema: &str) -> std::borrow::Cow<'_, str> {
     }
 }
 
+/// The model's name without the names of those who serve it.
+fn bare(model: &str) -> &str {
+    model.rsplit('/').next().unwrap_or(model)
+}
+
+/// OpenAI's own models of the newer kind.
+fn is_newer(model: &str) -> bool {
+    ONLY_COMPLETION_TOKENS.iter().any(|start| bare(model).starts_with(start))
+}
+
+/// Only Google's own endpoint of this dialect, and those in front of it, know its proofs.
+fn is_google(model: &str) -> bool {
+    bare(model).starts_with("gemini")
+}
+
 fn limits(object: &mut Object<'_>, turn: &Turn<'_>, model: &str, dropped: &mut Dropped) -> Result<(), Invalid> {
     if let Some(most) = turn.max_output {
-        let name = model.rsplit('/').next().unwrap_or(model);
-        let newer = ONLY_COMPLETION_TOKENS.iter().any(|start| name.starts_with(start));
-        object.number(if newer { "max_completion_tokens" } else { "max_tokens" }, most);
+        object.number(if is_newer(model) { "max_completion_tokens" } else { "max_tokens" }, most);
     }
     if let Some(temperature) = turn.temperature {
         object.raw("temperature", temperature);
@@ -164,6 +184,23 @@ fn limits(object: &mut Object<'_>, turn: &Turn<'_>, model: &str, dropped: &mut D
     }
     if turn.top_k.is_some() {
         dropped.add("top_k");
+    }
+    for (name, number) in [
+        ("seed", turn.seed),
+        ("presence_penalty", turn.presence_penalty),
+        ("frequency_penalty", turn.frequency_penalty),
+    ] {
+        if let Some(number) = number {
+            object.raw(name, number);
+        }
+    }
+    // Fields that servers without them refuse.
+    for (name, text) in [("verbosity", &turn.verbosity), ("prompt_cache_key", &turn.cache_key)] {
+        match text {
+            Some(text) if is_newer(model) => object.string(name, text),
+            Some(_) => dropped.add(name),
+            None => {}
+        }
     }
     if turn.stop.len() > MAX_STOPS {
         let message = format!("this model's upstream takes at most {MAX_STOPS} stop texts, not {}", turn.stop.len());

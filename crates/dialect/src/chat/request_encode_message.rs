@@ -4,13 +4,17 @@
 //! messages the results come first, and the images in them follow in a user message, with a word about whose they are.
 //! A failed tool's text begins with `Error: `, as Chat has no field for it. Assistant messages in a row become one.
 
-use super::SIGNATURE_PREFIX;
 use super::request_encode::{Dropped, refuse};
+use super::request_encode_media::{media_part, text_part};
+use crate::document::plain;
+use crate::envelope::{open, origin};
 use crate::json::{Array, Invalid, Object};
 use crate::tool_id::from_messages_safe;
-use crate::turn::{Body, Image, Message, Part, Role, Turn};
+use crate::tool_names::sent;
+use crate::turn::{Body, Message, Part, Role, Turn};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use turnkeep_base::Dialect;
 
 /// The longest id of a call that OpenAI takes.
 const MAX_ID: usize = 40;
@@ -18,8 +22,15 @@ const MAX_ID: usize = 40;
 /// What a call is told that the client never answered.
 const NO_RESULT: &str = "Error: no result was given";
 
-pub(super) fn messages(object: &mut Object<'_>, turn: &Turn<'_>, dropped: &mut Dropped) -> Result<(), Invalid> {
-    let mut out = Writer { list: object.array("messages"), ids: BTreeMap::new(), due: BTreeMap::new(), dropped };
+/// Writes the messages. `google`: the upstream knows Gemini's proofs.
+pub(super) fn messages(
+    object: &mut Object<'_>,
+    turn: &Turn<'_>,
+    google: bool,
+    dropped: &mut Dropped,
+) -> Result<(), Invalid> {
+    let (ids, due) = (BTreeMap::new(), BTreeMap::new());
+    let mut out = Writer { list: object.array("messages"), ids, due, google, dropped };
     for run in turn.messages.chunk_by(|a, b| a.role == b.role) {
         match run.first().map(|message| message.role) {
             Some(Role::System) => {
@@ -42,7 +53,25 @@ struct Writer<'w> {
     ids: BTreeMap<String, String>,
     /// The upstream's ids of the last assistant message's calls that have no result yet, with the calls' order.
     due: BTreeMap<String, usize>,
+    google: bool,
     dropped: &'w mut Dropped,
+}
+
+/// What of a tool's results follows them in a user message.
+enum Follows<'m, 'a> {
+    /// Whose it is.
+    Of(String),
+    /// An image or a document.
+    Part(&'m Part<'a>),
+}
+
+/// A call to be written.
+struct Call<'m> {
+    id: String,
+    name: &'m str,
+    arguments: &'m str,
+    /// Gemini's proof of it, bare.
+    proof: Option<&'m str>,
 }
 
 fn all_parts<'m, 'a>(run: &'m [Message<'a>]) -> impl Iterator<Item = &'m Part<'a>> {
@@ -94,10 +123,16 @@ impl Writer<'_> {
             let mut out = self.list.object();
             out.string("role", "user");
             let mut parts = out.array("content");
-            for (id, image) in images {
-                match image {
-                    None => text_part(&mut parts, &format!("[Images in the result of the tool call {id}:]")),
-                    Some(image) => image_part(&mut parts, image),
+            let mut images = images.iter().peekable();
+            while let Some(next) = images.next() {
+                match (next, images.peek()) {
+                    (Follows::Of(id), Some(Follows::Part(Part { body: Body::File(_), .. }))) => {
+                        text_part(&mut parts, &format!("[Files in the result of the tool call {id}:]"));
+                    }
+                    (Follows::Of(id), _) => {
+                        text_part(&mut parts, &format!("[Images in the result of the tool call {id}:]"));
+                    }
+                    (Follows::Part(part), _) => media_part(&mut parts, part)?,
                 }
             }
         }
@@ -108,29 +143,31 @@ impl Writer<'_> {
     }
 
     /// Writes a tool message; leaves its images, behind a mark with the call's id, to a later one.
-    fn result<'m>(
+    fn result<'m, 'a>(
         &mut self,
         id: &str,
-        content: &'m [Part<'_>],
+        content: &'m [Part<'a>],
         is_error: bool,
-        images: &mut Vec<(String, Option<&'m Image<'m>>)>,
+        images: &mut Vec<Follows<'m, 'a>>,
     ) -> Result<(), Invalid> {
         let id = self.id(id);
         self.due.remove(&id);
         let mut texts: Vec<Cow<'_, str>> = Vec::new();
         let before = images.len();
+        let mut files = false;
         for part in content {
             self.mark(part);
             match &part.body {
                 Body::Text(text) => texts.push(Cow::Borrowed(text)),
-                Body::Image(image) => {
+                Body::File(file) if let Some(text) = plain(file) => texts.push(text),
+                Body::Image(_) | Body::File(_) => {
                     if images.len() == before {
-                        images.push((id.clone(), None));
+                        images.push(Follows::Of(id.clone()));
                     }
-                    images.push((String::new(), Some(image)));
+                    files |= matches!(part.body, Body::File(_));
+                    images.push(Follows::Part(part));
                 }
-                Body::File(_)
-                | Body::ToolCall { .. }
+                Body::ToolCall { .. }
                 | Body::ToolResult { .. }
                 | Body::Thinking { .. }
                 | Body::RedactedThinking(_)
@@ -139,7 +176,8 @@ impl Writer<'_> {
             }
         }
         if texts.is_empty() && images.len() > before {
-            texts.push("[The result is images; they follow in the next user message.]".into());
+            let what = if files { "files" } else { "images" };
+            texts.push(format!("[The result is {what}; they follow in the next user message.]").into());
         }
         if is_error {
             match texts.first_mut() {
@@ -173,9 +211,8 @@ impl Writer<'_> {
         for part in rest {
             match &part.body {
                 Body::Text(text) => text_part(&mut parts, text),
-                Body::Image(image) => image_part(&mut parts, image),
-                Body::File(_)
-                | Body::ToolCall { .. }
+                Body::Image(_) | Body::File(_) => media_part(&mut parts, part)?,
+                Body::ToolCall { .. }
                 | Body::ToolResult { .. }
                 | Body::Thinking { .. }
                 | Body::RedactedThinking(_)
@@ -201,20 +238,33 @@ impl Writer<'_> {
     fn assistant(&mut self, run: &[Message<'_>]) -> Result<(), Invalid> {
         self.unanswered();
         let (mut texts, mut refusal, mut reasoning, mut calls) = (Vec::new(), String::new(), String::new(), Vec::new());
+        let mut proof = None;
         for part in all_parts(run) {
             self.mark(part);
             match &part.body {
                 Body::Text(text) => texts.push(text.as_ref()),
                 Body::Refusal(text) => refusal.push_str(text),
-                Body::ToolCall { id, name, arguments } => calls.push((self.id(id), name, arguments)),
+                Body::ToolCall { id, name, arguments } => {
+                    calls.push(Call { id: self.id(id), name, arguments, proof: proof.take() });
+                }
                 // Another provider's thinking means nothing here, and its signature is that provider's business.
-                Body::Thinking { text, signature } => match signature {
-                    Some(signature) if signature.starts_with(SIGNATURE_PREFIX) => reasoning.push_str(text),
+                Body::Thinking { text, signature } => match signature.as_deref().map(|sealed| (sealed, origin(sealed)))
+                {
+                    Some((_, Some(Dialect::Chat))) => reasoning.push_str(text),
+                    Some((sealed, Some(Dialect::Gemini))) if self.google => {
+                        if proof.is_some() || !text.is_empty() {
+                            self.dropped.add("thinking");
+                        }
+                        proof = open(sealed, Dialect::Gemini);
+                    }
                     Some(_) | None => self.dropped.add("thinking"),
                 },
                 Body::RedactedThinking(_) => self.dropped.add("redacted_thinking"),
                 Body::Image(_) | Body::File(_) | Body::ToolResult { .. } | Body::Other(_) => return Err(unfit(part)),
             }
+        }
+        if proof.is_some() {
+            self.dropped.add("thinking");
         }
         if texts.is_empty() && refusal.is_empty() && calls.is_empty() && reasoning.is_empty() {
             return Ok(());
@@ -234,15 +284,20 @@ impl Writer<'_> {
         }
         if !calls.is_empty() {
             let mut list = out.array("tool_calls");
-            for (id, name, arguments) in calls {
+            for Call { id, name, arguments, proof } in calls {
                 let order = self.due.len();
                 self.due.entry(id.clone()).or_insert(order);
                 let mut call = list.object();
                 call.string("id", &id);
                 call.string("type", "function");
-                let mut function = call.object("function");
-                function.string("name", name);
-                function.string("arguments", if arguments.trim().is_empty() { "{}" } else { arguments });
+                {
+                    let mut function = call.object("function");
+                    function.string("name", &sent(name, Dialect::Chat));
+                    function.string("arguments", if arguments.trim().is_empty() { "{}" } else { arguments });
+                }
+                if let Some(proof) = proof {
+                    call.object("extra_content").object("google").string("thought_signature", proof);
+                }
             }
         }
         Ok(())
@@ -266,7 +321,7 @@ impl Writer<'_> {
     }
 }
 
-fn unfit(part: &Part<'_>) -> Invalid {
+pub(super) fn unfit(part: &Part<'_>) -> Invalid {
     let what = match &part.body {
         Body::Other(name) => format!("content of the type `{name}`"),
         Body::Image(_) => "an image in this place".into(),
@@ -289,21 +344,5 @@ fn write_texts(out: &mut Object<'_>, texts: &[impl AsRef<str>]) {
             let mut parts = out.array("content");
             several.iter().for_each(|text| text_part(&mut parts, text.as_ref()));
         }
-    }
-}
-
-fn text_part(parts: &mut Array<'_>, text: &str) {
-    let mut part = parts.object();
-    part.string("type", "text");
-    part.string("text", text);
-}
-
-fn image_part(parts: &mut Array<'_>, image: &Image<'_>) {
-    let mut part = parts.object();
-    part.string("type", "image_url");
-    let mut inner = part.object("image_url");
-    match image {
-        Image::Url(url) => inner.string("url", url),
-        Image::Data { media_type, data } => inner.string("url", &format!("data:{media_type};base64,{data}")),
     }
 }

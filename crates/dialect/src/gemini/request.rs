@@ -1,22 +1,24 @@
 //! A Gemini request as a client sends it: checked without being built ([`read`]), or read into a canonical turn
-//! ([`decode`]).
+//! ([`decode`]). Every field of the protocol has two spellings, camelCase and snake_case, at every level.
 
-use crate::json::Invalid;
-use crate::request::{ClientRequest, Edit, InPath, Operation};
-use crate::turn::Turn;
-use bytes::Bytes;
+mod config;
+mod decode;
+mod fields;
+mod parts;
+mod read;
+mod results;
+mod signatures;
+mod tools;
 
-/// Reads and checks a request.
-pub fn read(_operation: Operation, _path: InPath, _body: Bytes) -> Result<ClientRequest, Invalid> {
-    todo!()
-}
+pub use decode::decode;
+pub(super) use fields::camel;
+pub use read::read;
+pub use signatures::foreign_signatures;
 
-/// The edits of a same-dialect route.
-pub fn edits(_request: &ClientRequest) -> Vec<Edit> {
-    todo!()
-}
+use crate::identity::Foreign;
+use crate::request::{ClientRequest, Edit};
 
-/// Reads a request, which [`read`] has accepted, into a turn.
-pub fn decode(_request: &ClientRequest) -> Result<Turn<'_>, Invalid> {
-    todo!()
+/// The edits of a same-dialect route: proofs that no Gemini upstream made do not go to one.
+pub fn edits(request: &ClientRequest) -> Vec<Edit> {
+    foreign_signatures(request, Foreign::Enveloped)
 }

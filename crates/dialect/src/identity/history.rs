@@ -9,7 +9,7 @@ use super::{HashKey, fingerprint, volatile};
 use crate::event::{Block, Delta, Event};
 use crate::json::Reader;
 use crate::recorded::{self, Recorded};
-use crate::turn::{Body, Image, Message, Part, Role, ToolKind, Turn};
+use crate::turn::{Body, File, FileSource, Image, Message, Part, Role, ToolKind, Turn};
 use turnkeep_base::Fingerprint;
 
 /// Fingerprints of answers that are kept.
@@ -34,11 +34,11 @@ pub struct History {
 /// What a conversation is known by.
 ///
 /// Counted: who speaks and what is said; the system prompt but not the tools; texts, refusals, images by their bytes or
-/// address, calls by name and arguments, results by content and whether they are errors. Not counted: ids of calls, the
+/// address, files by their kind and their bytes, address or text, calls by name and arguments, results by content and whether they are errors. Not counted: ids of calls, the
 /// spelling of arguments, thinking, cache marks, empty texts, whether a text is a string or a block, how the assistant's
 /// text is cut into blocks and where its calls stand between them, white space around it, reminders of the client that
-/// are a part of their own, volatile lines of the system prompt. Content that has no canonical form (documents, tools of
-/// the provider's own) has no identity: from there on `answers` is empty and no answer can be added.
+/// are a part of their own, volatile lines of the system prompt. Content that has no canonical form (tools of the
+/// provider's own) has no identity: from there on `answers` is empty and no answer can be added.
 pub fn history(key: &HashKey, turn: &Turn<'_>) -> History {
     let mut chain = Chain::new(key);
     let leading = turn.messages.iter().take_while(|message| message.role == Role::System).count();
@@ -208,9 +208,22 @@ impl<'k> Chain<'k> {
                 content.iter().filter(|part| !says_nothing(part)).for_each(|part| self.part(&part.body));
                 self.bytes.out.push(b'.');
             }
-            Body::File(_) | Body::ToolCall { .. } | Body::Other(_) => self.known = false,
+            Body::File(file) => self.file(file),
+            Body::ToolCall { .. } | Body::Other(_) => self.known = false,
             Body::Thinking { .. } | Body::RedactedThinking(_) => {}
         }
+    }
+
+    /// A document or a sound: its kind and its bytes, address or text. Its name is left out, as some clients make one up.
+    fn file(&mut self, file: &File<'_>) {
+        let (mark, text) = match &file.source {
+            FileSource::Data(data) => (b'd', data),
+            FileSource::Url(url) => (b'a', url),
+            FileSource::Plain(text) => (b'p', text),
+        };
+        self.bytes.out.push(mark);
+        self.bytes.text(file.media_type.as_deref().unwrap_or_default());
+        self.bytes.text(text);
     }
 
     /// A link of the assistant's.
@@ -273,7 +286,7 @@ fn tools(key: &HashKey, system: &Fingerprint, turn: &Turn<'_>) -> Fingerprint {
                 out.push(b'c');
                 put_text(key, &mut out, name);
                 put_text(key, &mut out, description.as_deref().unwrap_or_default());
-                put_text(key, &mut out, format.unwrap_or_default());
+                put_text(key, &mut out, format.as_deref().unwrap_or_default());
             }
             ToolKind::Hosted(kind) => {
                 out.push(b'h');

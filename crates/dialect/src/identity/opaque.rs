@@ -1,7 +1,9 @@
-//! State in a conversation that only its provider can read: signed or redacted thinking. It belongs to the account, or
+//! State in a conversation that only its provider can read: signed or redacted thinking, encrypted reasoning, thought
+//! signatures. It belongs to the account, or
 //! the organisation, that made it; others refuse it and must not be sent it. Which account made it is not known here:
 //! whoever remembers that decides, and strips it by the functions below where it would go elsewhere.
 
+use crate::envelope;
 use crate::json::{Invalid, Kind, Reader, Span};
 use crate::request::{ClientRequest, Edit};
 use crate::turn::{Body, Turn};
@@ -24,16 +26,20 @@ pub enum Foreign {
     All,
 }
 
-/// A signature, or redacted thinking, that may be a provider's own.
-pub(crate) fn is_native(proof: &str) -> bool {
-    !proof.is_empty() && !proof.starts_with(OUR_ENVELOPE)
+/// The proof binds what it stands for to the account that made it. Chat upstreams sign nothing: their mark says only
+/// where the thinking came from.
+fn is_bound(proof: &str) -> bool {
+    match envelope::origin(proof) {
+        Some(Dialect::Responses | Dialect::Messages | Dialect::Gemini) => true,
+        Some(Dialect::Chat) | None => false,
+    }
 }
 
 /// The body holds thinking with a proof of its provider's.
 fn is_state(body: &Body<'_>) -> bool {
     match body {
-        Body::Thinking { text: _, signature } => signature.as_deref().is_some_and(is_native),
-        Body::RedactedThinking(data) => is_native(data),
+        Body::Thinking { text: _, signature } => signature.as_deref().is_some_and(is_bound),
+        Body::RedactedThinking(data) => is_bound(data),
         Body::Text(_)
         | Body::Image(_)
         | Body::File(_)
@@ -64,7 +70,8 @@ pub fn strip_edits(request: &ClientRequest, which: Foreign) -> Vec<Edit> {
         (Dialect::Chat, Foreign::All) => b"thinking_blocks",
         // A Chat upstream is not asked whether it knows our envelope: it made what is in it.
         (Dialect::Chat, Foreign::Enveloped) => return Vec::new(),
-        (Dialect::Responses | Dialect::Gemini, _) => return Vec::new(),
+        (Dialect::Responses, which) => return crate::responses::request::foreign_reasoning(request, which),
+        (Dialect::Gemini, which) => return crate::gemini::request::foreign_signatures(request, which),
         (Dialect::Messages, Foreign::All) => b"thinking",
         (Dialect::Messages, Foreign::Enveloped) => OUR_ENVELOPE.as_bytes(),
     };
@@ -104,7 +111,7 @@ fn read(request: &ClientRequest, which: Foreign, edits: &mut Vec<Edit>) -> Resul
                         blocks.push((r.skip()?, foreign));
                         Ok(())
                     })?;
-                    without(&blocks, edits);
+                    without(&blocks, NOTHING_LEFT, edits);
                     Ok(())
                 }
                 _ => r.skip().map(drop),
@@ -138,8 +145,9 @@ fn is_foreign(r: &mut Reader<'_>, which: Foreign) -> Result<bool, Invalid> {
     })
 }
 
-/// Edits that take the marked blocks out of their list, with the commas that parted them.
-fn without(blocks: &[(Span, bool)], edits: &mut Vec<Edit>) {
+/// Edits that take the marked blocks out of their list, with the commas that parted them; `nothing_left` stands for all
+/// of them where no other is left.
+pub(crate) fn without(blocks: &[(Span, bool)], nothing_left: &[u8], edits: &mut Vec<Edit>) {
     let mut cut = |span: Span, with: &[u8]| edits.push(Edit { span, with: with.to_vec() });
     let mut kept: Option<&Span> = None;
     // Where the run of marked blocks at hand begins.
@@ -157,7 +165,7 @@ fn without(blocks: &[(Span, bool)], edits: &mut Vec<Edit>) {
     if let (Some(first), Some((last, _))) = (run, blocks.last()) {
         match kept {
             Some(kept) => cut(kept.end..last.end, b""),
-            None => cut(first.start..last.end, NOTHING_LEFT),
+            None => cut(first.start..last.end, nothing_left),
         }
     }
 }

@@ -7,29 +7,29 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A message as it will be written.
 #[derive(Debug)]
-pub(super) struct Group<'t, 'a> {
+pub(crate) struct Group<'t, 'a> {
     /// User or assistant.
-    pub(super) assistant: bool,
+    pub(crate) assistant: bool,
     /// The results of the calls of the assistant's message before, in the calls' order.
-    pub(super) answers: Vec<Answer<'t, 'a>>,
+    pub(crate) answers: Vec<Answer<'t, 'a>>,
     /// Where a call's answer stands among them.
     places: BTreeMap<&'t str, usize>,
     /// Everything else, in the client's order.
-    pub(super) pieces: Vec<Piece<'t, 'a>>,
+    pub(crate) pieces: Vec<Piece<'t, 'a>>,
 }
 
 /// The result of one call.
 #[derive(Debug)]
-pub(super) struct Answer<'t, 'a> {
+pub(crate) struct Answer<'t, 'a> {
     /// The call's id as the client knows it.
-    pub(super) id: &'t str,
+    pub(crate) id: &'t str,
     /// The result; `None` when the client gave none.
-    pub(super) part: Option<&'t Part<'a>>,
+    pub(crate) part: Option<&'t Part<'a>>,
 }
 
 /// A part to be written.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Piece<'t, 'a> {
+pub(crate) enum Piece<'t, 'a> {
     /// As the user's or the assistant's own.
     Own(&'t Part<'a>),
     /// Of a system message in the middle of the conversation.
@@ -38,7 +38,7 @@ pub(super) enum Piece<'t, 'a> {
 
 /// Splits the messages into the leading system prompt and the rest. When there is nothing but system messages, the last
 /// one is the conversation, because Messages needs one.
-pub(super) fn split<'t, 'a>(messages: &'t [Message<'a>]) -> (&'t [Message<'a>], &'t [Message<'a>]) {
+pub(crate) fn split<'t, 'a>(messages: &'t [Message<'a>]) -> (&'t [Message<'a>], &'t [Message<'a>]) {
     let leading = messages.iter().take_while(|message| message.role == Role::System).count();
     let leading = if leading == messages.len() { leading.saturating_sub(1) } else { leading };
     messages.split_at(leading)
@@ -46,7 +46,7 @@ pub(super) fn split<'t, 'a>(messages: &'t [Message<'a>]) -> (&'t [Message<'a>], 
 
 /// Merges messages of one role and sorts tool results to their place. `written` tells whether a part leaves anything to
 /// send. A result without a call in the assistant's message before it is an error.
-pub(super) fn groups<'t, 'a>(
+pub(crate) fn groups<'t, 'a>(
     messages: &'t [Message<'a>],
     written: impl Fn(&Piece<'t, 'a>) -> bool,
 ) -> Result<Vec<Group<'t, 'a>>, Invalid> {

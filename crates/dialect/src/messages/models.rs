@@ -5,6 +5,11 @@ use bytes::Bytes;
 
 /// `GET /v1/models`, all on one page. `created` is in Unix seconds.
 pub fn list(models: &[&str], created: u64) -> Bytes {
+    page(models, false, created)
+}
+
+/// One page of `GET /v1/models`; `more` follow in its direction. `created` is in Unix seconds.
+pub fn page(models: &[&str], more: bool, created: u64) -> Bytes {
     let mut out = Vec::new();
     let mut object = Object::open(&mut out);
     {
@@ -13,7 +18,7 @@ pub fn list(models: &[&str], created: u64) -> Bytes {
             fields(&mut data.object(), model, created);
         }
     }
-    object.bool("has_more", false);
+    object.bool("has_more", more);
     object.optional_string("first_id", models.first().copied());
     object.optional_string("last_id", models.last().copied());
     drop(object);

@@ -5,18 +5,17 @@
 //! `message_delta` and `message_stop` are both written at the very end, so that counts which come late are in them.
 
 use super::{input, stop, usage};
+use crate::envelope::UNSIGNED;
 use crate::event::{Block, Class, Delta, Event, Finish};
 use crate::json::Object;
 use crate::reply::ReplyOptions;
 use crate::tool_id;
+use crate::tool_names::ToolNames;
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use turnkeep_base::Usage;
 use turnkeep_wire::sse;
-
-/// Clients drop a turn whose thinking has no signature. This one says that nobody signed it, and a later request leaves
-/// such thinking out.
-const UNSIGNED: &str = "turnkeep.unsigned";
 
 /// Writes one streamed answer. Memory is bounded by what the upstream sends of blocks that have to wait.
 #[derive(Debug)]
@@ -28,6 +27,8 @@ pub struct StreamEncoder {
     waiting: VecDeque<Waiting>,
     next: u64,
     tail: Tail,
+    /// How the client knows the tools.
+    names: Arc<ToolNames>,
     /// The answer is a Messages answer already, whose ids and signatures stay.
     own: bool,
 }
@@ -93,6 +94,7 @@ impl StreamEncoder {
             waiting: VecDeque::new(),
             next: 0,
             tail: Tail::default(),
+            names: Arc::clone(&options.asked.names),
             own: false,
         }
     }
@@ -188,7 +190,7 @@ impl StreamEncoder {
                 Block::ToolCall { id, name } => {
                     content.string("type", "tool_use");
                     content.string("id", &call_id(id, self.own));
-                    content.string("name", name);
+                    content.string("name", self.names.name(name));
                     content.object("input");
                 }
             }
@@ -318,7 +320,8 @@ fn call_id(id: &str, own: bool) -> Cow<'_, str> {
     if own { Cow::Borrowed(id) } else { tool_id::to_messages_safe(id) }
 }
 
-/// The signature of thinking: in an answer of Messages, none where there was none.
+/// The signature of thinking: in an answer of Messages, none where there was none. Clients drop a turn whose thinking has
+/// none; ours says that nobody signed it, and a later request leaves such thinking out.
 fn signature(given: &str, own: bool) -> &str {
     if given.is_empty() && !own { UNSIGNED } else { given }
 }
@@ -377,7 +380,7 @@ fn whole(events: &[Event], options: &ReplyOptions, own: bool) -> Vec<u8> {
     {
         let mut content = message.array("content");
         for folded in &blocks {
-            write_folded(&mut content.object(), folded, own);
+            write_folded(&mut content.object(), folded, &options.asked.names, own);
         }
     }
     message.string("stop_reason", tail.reason());
@@ -387,7 +390,7 @@ fn whole(events: &[Event], options: &ReplyOptions, own: bool) -> Vec<u8> {
     out
 }
 
-fn write_folded(block: &mut Object<'_>, folded: &Folded, own: bool) {
+fn write_folded(block: &mut Object<'_>, folded: &Folded, names: &ToolNames, own: bool) {
     match &folded.kind {
         Block::Text | Block::Refusal => {
             block.string("type", "text");
@@ -405,7 +408,7 @@ fn write_folded(block: &mut Object<'_>, folded: &Folded, own: bool) {
         Block::ToolCall { id, name } => {
             block.string("type", "tool_use");
             block.string("id", &call_id(id, own));
-            block.string("name", name);
+            block.string("name", names.name(name));
             input::write(block, "input", &folded.text);
         }
     }

@@ -7,16 +7,20 @@
 //!   place: only some models take the role `system` among the messages.
 //! - Empty texts are left out, because the API refuses them.
 //! - Thinking goes along only with the provider's own signature.
-//! - Sampling parameters exist only in the older API version, which is asked for when they are set.
+//! - Sampling parameters exist only in the older API version, which is asked for when they are set; a model that thinks
+//!   takes none of them.
+//! - A turn with tools and without cache marks gets two, at the end of the system prompt and of the conversation.
 
 mod message;
 mod settings;
+mod thinking;
 
 use super::conversation::split;
+use crate::choice::offer;
 use crate::json::{Invalid, Object};
 use crate::request::{ApiVersion, Encoded};
 use crate::tool_names::ToolNames;
-use crate::turn::{Thinking, Turn};
+use crate::turn::{Body, Part, Thinking, Turn};
 use message::{write_messages, write_system};
 use settings::{write_output, write_sampling, write_tools};
 use std::collections::BTreeSet;
@@ -27,19 +31,26 @@ pub const DEFAULT_MAX_TOKENS: u64 = 4096;
 
 type Dropped = BTreeSet<String>;
 
+/// The mark of what may be cached, where the client has none: its dialect has no word for it, and without a mark nothing
+/// of an agent's long prompt is.
+const CACHED: &str = r#"{"type":"ephemeral"}"#;
+
 /// Writes the request for the upstream's name of the model.
 pub fn encode(turn: &Turn<'_>, upstream_model: &str) -> Result<Encoded, Invalid> {
     let mut dropped: Dropped = turn.hints.iter().cloned().collect();
     let mut out = Vec::with_capacity(1024);
     let mut request = Object::open(&mut out);
+    let offer = offer(turn)?;
+    let mode = thinking::mode(turn, &offer, &mut dropped);
+    let mark = (!offer.tools.is_empty() && !has_marks(turn)).then_some(CACHED);
     request.string("model", upstream_model);
-    request.number("max_tokens", max_tokens(turn));
+    request.number("max_tokens", max_tokens(turn, mode));
     let (system, rest) = split(&turn.messages);
-    write_system(&mut request, system, &mut dropped)?;
-    write_messages(&mut request, rest, &mut dropped)?;
-    write_tools(&mut request, turn)?;
-    write_sampling(&mut request, turn, &mut dropped);
-    write_output(&mut request, turn, &mut dropped)?;
+    write_system(&mut request, system, mark, &mut dropped)?;
+    write_messages(&mut request, rest, mark, &mut dropped)?;
+    write_tools(&mut request, turn, &offer)?;
+    let sampled = write_sampling(&mut request, turn, thinking::is_on(mode), &mut dropped);
+    write_output(&mut request, turn, mode, &mut dropped)?;
     if let Some(user) = &turn.user {
         request.object("metadata").string("user_id", user);
     }
@@ -47,7 +58,6 @@ pub fn encode(turn: &Turn<'_>, upstream_model: &str) -> Result<Encoded, Invalid>
         request.bool("stream", true);
     }
     drop(request);
-    let sampled = turn.temperature.is_some() || turn.top_p.is_some() || turn.top_k.is_some();
     let version = if sampled { ApiVersion::V2023 } else { ApiVersion::V2026 };
     Ok(Encoded {
         body: out.into(),
@@ -57,12 +67,25 @@ pub fn encode(turn: &Turn<'_>, upstream_model: &str) -> Result<Encoded, Invalid>
     })
 }
 
-/// A thinking budget must stay below the limit.
-fn max_tokens(turn: &Turn<'_>) -> u64 {
-    turn.max_output.unwrap_or(match turn.reasoning.mode {
-        Some(Thinking::Budget(budget)) => budget.saturating_add(DEFAULT_MAX_TOKENS),
-        Some(Thinking::Adaptive | Thinking::Off) | None => DEFAULT_MAX_TOKENS,
-    })
+/// A thinking budget is part of the limit and must stay below it: one that does not comes on top of what the client
+/// wants of the answer.
+fn max_tokens(turn: &Turn<'_>, mode: Option<Thinking>) -> u64 {
+    let answer = turn.max_output.unwrap_or(DEFAULT_MAX_TOKENS);
+    match (mode, turn.max_output) {
+        (Some(Thinking::Budget(budget)), Some(most)) if most > budget => most,
+        (Some(Thinking::Budget(budget)), Some(_) | None) => budget.saturating_add(answer.max(1)),
+        (Some(Thinking::Adaptive | Thinking::Off) | None, _) => answer,
+    }
+}
+
+/// The client marked what may be cached.
+fn has_marks(turn: &Turn<'_>) -> bool {
+    fn marked(part: &Part<'_>) -> bool {
+        let inside =
+            matches!(&part.body, Body::ToolResult { content, .. } if content.iter().any(|part| part.cache.is_some()));
+        inside || part.cache.is_some()
+    }
+    turn.messages.iter().flat_map(|message| &message.parts).any(marked)
 }
 
 fn at(path: impl Into<String>, message: impl Into<String>) -> Invalid {

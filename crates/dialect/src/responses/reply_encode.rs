@@ -15,6 +15,7 @@ use crate::tool_names::ToolNames;
 use bytes::Bytes;
 use echo::Echo;
 use item::Item;
+use std::borrow::Cow;
 use std::sync::Arc;
 use turnkeep_base::{Dialect, Usage};
 
@@ -298,7 +299,7 @@ fn write_usage(response: &mut Object<'_>, usage: &Usage) {
 }
 
 /// The proof of reasoning as a client of this dialect gets it; none where nobody signed.
-fn proof(sealed: &str) -> Option<&str> {
+fn proof(sealed: &str) -> Option<Cow<'_, str>> {
     envelope::origin(sealed).map(|_| envelope::shown(sealed, Dialect::Responses))
 }
 

@@ -7,6 +7,7 @@ use crate::ending::client_error;
 use crate::evidence;
 use crate::machine::corroborate::Likeness;
 use crate::machine::{AttemptEnd, Ending, Event, TurnEnd};
+use crate::ports::Closed;
 use turnkeep_base::{Evidence, Fault, FaultKind, Phase};
 use turnkeep_policy::accounts::Unavailable;
 use turnkeep_policy::settle::{self, LeftAt, TurnFacts, TurnOutcome};
@@ -161,16 +162,41 @@ impl Drive {
             if effects.remember
                 && let Some(key) = self.input.terms.idempotency.as_deref().map(|key| self.idempotency_print(key))
             {
-                let request = self.request_print();
+                let request = self.named_print();
                 self.engine.kept.remember(self.at(), &self.scope, key, request, &recorded);
             }
             if effects.publish {
                 self.leading.iter().for_each(|leading| leading.publish(&recorded));
             }
         }
+        self.store_answer(&end);
         // Who waits has it, or looks again; who comes from now on does not join.
         self.leading.clear();
         self.engine.tally.turn.observe(self.input.received.elapsed());
+    }
+
+    /// Hands the answer, or what became of it, to whoever stores it.
+    fn store_answer(&mut self, end: &TurnEnd) {
+        let Some(keep) = self.keep.take() else { return };
+        let closed = match end {
+            TurnEnd::Completed => Closed::Completed {
+                recorded: self.recorded.clone(),
+                remembered: self.kept_reply.as_ref().is_some_and(|kept| kept.remembered),
+            },
+            TurnEnd::Interrupted => Closed::Interrupted,
+            TurnEnd::Failed(ending) => {
+                let own = match ending {
+                    Ending::Uncarriable => self.uncarriable.clone(),
+                    Ending::Fault(_) | Ending::Unavailable(_) | Ending::Shutdown => None,
+                };
+                let dialect = self.input.request.dialect;
+                Closed::Failed(own.unwrap_or_else(|| client_error(ending, dialect, self.now(), None)))
+            }
+        };
+        // A task of its own: a turn whose task is dropped stores what became of it too.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            self.storing = Some(runtime.spawn(keep.closed(closed)));
+        }
     }
 
     fn count_end(&self, end: &TurnEnd) {

@@ -79,6 +79,15 @@ impl Drive {
         })
     }
 
+    /// The request as an idempotency key stands for it: what the client sent, not what was filled in. What is stored for
+    /// the caller may have changed since the key was first used.
+    pub(super) fn named_print(&mut self) -> Fingerprint {
+        match &self.input.terms.shown {
+            Some(shown) => identity::of_parts(&self.engine.hash_key, "shown", &[shown]),
+            None => self.request_print(),
+        }
+    }
+
     /// The fingerprint of the request's bytes as they came: cheaper than what they mean, and enough for a retry.
     pub(super) fn bytes_print(&mut self) -> Fingerprint {
         let (key, request) = (&self.engine.hash_key, &self.input.request);
@@ -132,7 +141,8 @@ impl Drive {
             return self.run_unless_awaited(first && !bypass);
         }
         let request = self.request_print();
-        let look = LookUp { caller: &self.scope, request, idempotency, cache, bypass, first };
+        let named = if idempotency.is_some() { self.named_print() } else { request };
+        let look = LookUp { caller: &self.scope, request, named, idempotency, cache, bypass, first };
         // Of an earlier look; this one takes its own places.
         self.leading.clear();
         let (found, leading) = self.engine.kept.look_up(now, &look);

@@ -32,7 +32,8 @@ fn receipt() -> Receipt {
 const NOW: At = At { now: Moment(1_000), wall_ms: 5_000_000 };
 
 fn look(caller: &Arc<str>, request: u8) -> LookUp<'_> {
-    LookUp { caller, request: print(request), idempotency: None, cache: false, bypass: false, first: true }
+    let request = print(request);
+    LookUp { caller, request, named: request, idempotency: None, cache: false, bypass: false, first: true }
 }
 
 /// What is found, without becoming a turn that others may join.
@@ -95,7 +96,7 @@ fn an_idempotency_key_stands_for_one_request() {
     let keyed = LookUp { idempotency: Some(print(9)), ..look(&ann, 1) };
     let (Found::Nothing, leading) = kept.look_up(NOW.now, &keyed) else { panic!("the first one runs") };
     assert!(matches!(seen(&kept, NOW.now, &keyed), Found::Running(_)), "joined while it runs");
-    let other = LookUp { request: print(2), ..keyed };
+    let other = LookUp { request: print(2), named: print(2), ..keyed };
     assert!(matches!(seen(&kept, NOW.now, &other), Found::Reused), "another body, while it runs");
     drop(leading);
     assert!(matches!(seen(&kept, NOW.now, &keyed), Found::Nothing), "it failed: the next one runs");
@@ -114,7 +115,7 @@ fn an_idempotency_key_is_taken_also_where_the_answer_is_found_by_the_request() {
     let keyed = LookUp { idempotency: Some(print(9)), ..look(&ann, 1) };
     let (found, leading) = kept.look_up(NOW.now, &keyed);
     assert!(is_answer(&found, "held", Again::Held));
-    let other = LookUp { request: print(2), ..keyed };
+    let other = LookUp { request: print(2), named: print(2), ..keyed };
     assert!(matches!(seen(&kept, NOW.now, &other), Found::Reused), "another body under the same key");
     drop(leading);
 }

@@ -417,6 +417,7 @@ impl World {
             request: request::read(ask.client, Operation::Generate, body.into()).unwrap(),
             model_label: "m".into(),
             routes: self.routes.clone(),
+            fetched: Default::default(),
             headers: HeaderMap::new(),
             beta: false,
             timeout: None,

@@ -7,7 +7,7 @@ mod look;
 
 use super::Failure;
 use crate::cli::CheckArgs;
-use crate::config::{Account, Config, Model, Route, Upstream};
+use crate::config::{Account, Config, Model, Route, StoreUrl, Upstream};
 use look::Look;
 use std::io::Write;
 use std::path::Path;
@@ -39,6 +39,7 @@ pub async fn run(args: &CheckArgs, out: &mut impl Write, probe: &dyn Probe) -> R
     let look = look::look(&config).await;
     missing += look.problems;
     writeln!(out, "store     {} ({})", config.store.url, look.words)?;
+    writeln!(out, "{}", content_line(&config))?;
     for upstream in &config.upstreams {
         writeln!(out, "upstream  {} ({}) {}", upstream.name, upstream.kind.name(), upstream.base_url)?;
         if let Some(ca) = &upstream.ca {
@@ -60,6 +61,17 @@ pub async fn run(args: &CheckArgs, out: &mut impl Write, probe: &dyn Probe) -> R
         }
     }
     Ok(())
+}
+
+/// Where the content of turns is kept, by which its operator knows whom to protect it from.
+fn content_line(config: &Config) -> String {
+    let place = match (&config.store.url, config.store.master_key.is_some()) {
+        (StoreUrl::Sqlite(_), true) => "in the store, sealed under the master key",
+        (StoreUrl::Sqlite(_), false) => "in memory, gone with the process, as there is no master key",
+        (StoreUrl::Memory, _) => "in memory, gone with the process",
+    };
+    let days = config.store.keep.responses.as_secs() / 86_400;
+    format!("stored    responses and conversations live {place}; {days} days unused, {} at most", 3 * days)
 }
 
 fn model_line(model: &Model) -> String {

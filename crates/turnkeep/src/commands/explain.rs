@@ -20,6 +20,11 @@ pub async fn run(topic: &Topic, out: &mut impl Write) -> Result<(), Failure> {
             out.write_all(turnkeep_base::verdict::table().as_bytes())?;
             Ok(())
         }
+        Topic::Translation => {
+            out.write_all(TRANSLATION.as_bytes())?;
+            out.write_all(turnkeep_dialect::translation::table().as_bytes())?;
+            Ok(())
+        }
         Topic::Account(args) => account::run(args, out).await,
         Topic::Turn(args) => turn::run(args, out).await,
     }
@@ -35,9 +40,28 @@ client the turn goes on as \"next step\" says; afterwards it ends with an error 
 
 ";
 
+const TRANSLATION: &str = "\
+# What becomes of each field in another dialect
+
+Where client and upstream speak one dialect, every byte of a request stays but for the edits that ARCHITECTURE.md names. Where
+they do not, each field of the client's is carried to the place given here, dropped and named in the answer's header
+`x-turnkeep-dropped`, or refused with an error that names it. A field that is not in the table is dropped and named. The table is the
+code's own, and a test holds every line of it against what is sent to a recent model of each vendor.
+
+";
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn the_table_of_translations_has_a_part_for_each_dialect() {
+        let mut out = Vec::new();
+        run(&Topic::Translation, &mut out).await.unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.starts_with("# What becomes"));
+        assert_eq!(text.matches("\n## From ").count(), 4);
+    }
 
     #[tokio::test]
     async fn the_table_stands_under_a_heading_and_names_every_fault() {

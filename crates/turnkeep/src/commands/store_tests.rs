@@ -62,6 +62,7 @@ async fn typed(folder: &Path, words: &[&str]) -> Result<String, Failure> {
         | Command::Keys { .. }
         | Command::Accounts { .. }
         | Command::Explain { .. }
+        | Command::Validate(_)
         | Command::Lab(_) => panic!("not a command of here: {config:?}"),
     }
     Ok(String::from_utf8(out).unwrap())

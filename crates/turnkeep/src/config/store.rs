@@ -27,13 +27,15 @@ pub struct Keep {
     pub evidence: Duration,
     /// The usage ledger.
     pub ledger: Duration,
+    /// Stored responses and conversations, from their last use; three times as long from their making, however used.
+    pub responses: Duration,
 }
 
 const DAY: Duration = Duration::from_secs(86_400);
 
 impl Default for Keep {
     fn default() -> Self {
-        Keep { turns: 7 * DAY, evidence: 30 * DAY, ledger: 400 * DAY }
+        Keep { turns: 7 * DAY, evidence: 30 * DAY, ledger: 400 * DAY, responses: 30 * DAY }
     }
 }
 
@@ -69,7 +71,7 @@ impl Default for Store {
 
 const DEFAULT_DATABASE: &str = "turnkeep.db";
 const STORE: Known = Known { table: "[store]", keys: &["url", "master_key", "keep", "on_failure"], later: &[] };
-const KEEP: Known = Known { table: "store.keep", keys: &["turns", "evidence", "ledger"], later: &[] };
+const KEEP: Known = Known { table: "store.keep", keys: &["turns", "evidence", "ledger", "responses"], later: &[] };
 
 pub(super) fn read(item: Option<Item<'_>>, folder: &std::path::Path, plain: bool) -> Store {
     let mut store = Store { url: StoreUrl::Sqlite(folder.join(DEFAULT_DATABASE)), ..Store::default() };
@@ -96,6 +98,7 @@ fn read_keep(item: &Item<'_>) -> Keep {
     read_one("turns", &mut keep.turns);
     read_one("evidence", &mut keep.evidence);
     read_one("ledger", &mut keep.ledger);
+    read_one("responses", &mut keep.responses);
     keep
 }
 

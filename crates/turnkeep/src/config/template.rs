@@ -20,6 +20,7 @@ pub struct Provider {
 pub const PROVIDERS: &[Provider] = &[
     provider("openai", Kind::Openai, "https://api.openai.com/v1", "OPENAI_API_KEY"),
     provider("anthropic", Kind::Anthropic, "https://api.anthropic.com", "ANTHROPIC_API_KEY"),
+    provider("gemini", Kind::Gemini, "https://generativelanguage.googleapis.com", "GEMINI_API_KEY"),
     provider("openrouter", Kind::Openai, "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     provider("groq", Kind::Openai, "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
     provider("deepseek", Kind::Openai, "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
@@ -73,9 +74,16 @@ fn write_upstream(text: &mut String, provider: &Provider, more: &str, mark: &str
             // So that a turn goes only to the provider whose model it names.
             "openai" => r#"models = ["gpt-*", "chatgpt-*", "o1*", "o3*", "o4*"]"#.to_owned(),
             "anthropic" => r#"models = ["claude-*"]"#.to_owned(),
+            "gemini" => r#"models = ["gemini-*", "gemma-*"]"#.to_owned(),
             _ => r#"# models = ["…"]  # patterns of the names it serves; all without"#.to_owned(),
         },
     ];
+    // The vendor's newer API, with the same credential.
+    let more = match *name {
+        "openai" if mark.is_empty() => format!("{OPENAI_RESPONSES}{more}"),
+        _ => more.to_owned(),
+    };
+    let more = more.as_str();
     let mut write = |lines: &[String], more: &str| {
         for line in lines {
             text.push_str(mark);
@@ -115,6 +123,11 @@ const CLIENT_GONE: &str = "\
 # on_client_gone = { finish = { max_tokens = 2000, max_seconds = 30 } }
 ";
 
+/// Within OpenAI's.
+const OPENAI_RESPONSES: &str = "\
+# The kind \"openai-responses\" asks the same models by OpenAI's Responses API.
+";
+
 /// Below the first upstream.
 const SECOND_ACCOUNT: &str = "\
 # More accounts of the same provider, each with what is its own. A command prints a secret that does not live long.
@@ -150,7 +163,7 @@ url = \"sqlite:turnkeep.db\"
 # Encrypts secrets and kept answers at rest: 64 hex digits, or a passphrase of at least 16 characters.
 # master_key = { env = \"TURNKEEP_MASTER_KEY\" }
 # How long records are kept.
-# keep = { turns = \"7d\", evidence = \"30d\", ledger = \"400d\" }
+# keep = { turns = \"7d\", evidence = \"30d\", ledger = \"400d\", responses = \"30d\" }
 # Go on, unrecorded, when the store cannot write.
 # on_failure = \"serve\"
 
@@ -172,6 +185,11 @@ const TAIL: &str = "\
 # expires = 2030-12-31
 # Many users stand behind it: nothing is kept of their answers unless a trusted proxy names the user.
 # shared = true
+
+# What image URLs name is fetched for upstreams that take bytes only (Gemini), from public hosts. More places:
+# [fetch]
+# allow = [\"files.example.com:8443\"]
+# enabled = true
 
 [telemetry]
 log = \"info\"

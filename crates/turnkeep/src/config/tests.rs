@@ -5,6 +5,7 @@ mod defaults;
 mod delivery;
 mod environment;
 mod errors;
+mod fetch;
 mod models;
 mod references;
 mod reload;

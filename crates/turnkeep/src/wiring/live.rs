@@ -128,6 +128,12 @@ impl Live {
         if startup_rule(&config, !callers.is_empty()) == KeyRule::RefusePublic {
             return Err(Failure::Usage("no caller key would be left, and others than this machine can call".into()));
         }
+        let fetch = match occasion {
+            Occasion::Start => Some(upstreams::fetcher(&config.fetch, loopback_only())),
+            // The one that runs holds the places of those who wait.
+            Occasion::File | Occasion::Store if self.config.fetch == config.fetch => None,
+            Occasion::File | Occasion::Store => Some(upstreams::fetcher(&config.fetch, loopback_only())),
+        };
         let configured: BTreeSet<AccountId> = specs.iter().map(|account| account.id.clone()).collect();
         let new: Vec<AccountId> =
             specs.iter().map(|account| account.id.clone()).filter(|id| !known.contains(id)).collect();
@@ -154,9 +160,13 @@ impl Live {
             }
         }
         gateway.engine().set_rules(rules(&config));
+        gateway.keep_stored_for(config.store.keep.responses);
         let max_body = usize::try_from(config.server.max_body).unwrap_or(usize::MAX);
         let user_header = config.server.user_header.as_deref().and_then(|name| HeaderName::try_from(name).ok());
         let proxies = Proxies { trusted: config.server.trusted_proxies.clone(), user_header };
+        if let Some(fetch) = fetch {
+            gateway.take_up_fetch(fetch);
+        }
         gateway.take_up(upstreams::catalog(&config, &upstreams), max_body, proxies);
         self.upstreams = upstreams;
         self.keys = own_keys;

@@ -2,14 +2,15 @@
 //! another configuration is taken up, and with it its connections; a replaced one lives on until its last exchange ends.
 
 use crate::commands::Failure;
-use crate::config::{Config, Kind, Model, Upstream};
+use crate::config::{Config, Fetch, Kind, Model, Upstream};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use turnkeep_engine::ports::Fetch as FetchPort;
 use turnkeep_engine::route::{Clocks, UpstreamEntry};
 use turnkeep_http::catalog::{AnyModel, Catalog, ModelEntry};
 use turnkeep_policy::accounts::UpstreamSpec;
-use turnkeep_upstream::{Endpoint, EndpointSpec};
+use turnkeep_upstream::{Endpoint, EndpointSpec, Fetcher};
 
 /// One upstream's driver and what it was made from.
 #[derive(Clone)]
@@ -105,6 +106,12 @@ fn entry(upstream: &Upstream, endpoint: &Arc<Endpoint>) -> Arc<UpstreamEntry> {
         on_client_gone: upstream.on_client_gone,
         port: endpoint.clone(),
     })
+}
+
+/// What fetches for requests; none where the operator has it off.
+pub(super) fn fetcher(config: &Fetch, loopback_only: bool) -> Option<Arc<dyn FetchPort>> {
+    let spec = config.spec(loopback_only)?;
+    Some(Arc::new(Fetcher::new(spec)))
 }
 
 /// The driver of one configured upstream, for a look at its models.

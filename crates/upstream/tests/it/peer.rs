@@ -32,7 +32,7 @@ pub fn call() -> Call {
 pub fn call_for(account: &str) -> Call {
     Call {
         method: http::Method::POST,
-        path: "/chat/completions",
+        path: "/chat/completions".into(),
         headers: HeaderMap::new(),
         body: "{\"a\":1}".into(),
         account: AccountId { upstream: "lab".into(), account: account.into() },

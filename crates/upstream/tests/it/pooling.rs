@@ -199,7 +199,7 @@ async fn a_get_has_no_body_and_says_nothing_of_one() {
         let (mut stream, _) = listener.accept().await.unwrap();
         peer::serve(&mut stream, OK).await
     });
-    let call = Call { method: http::Method::GET, path: "/models", body: bytes::Bytes::new(), ..peer::call() };
+    let call = Call { method: http::Method::GET, path: "/models".into(), body: bytes::Bytes::new(), ..peer::call() };
     peer::rest(&mut endpoint.send(call).await.unwrap()).await.unwrap();
     let head = server.await.unwrap();
     assert!(head.starts_with("GET /v1/models HTTP/1.1\r\n"), "{head}");

@@ -4,8 +4,10 @@
 //! every call under index 0 or leave the index out. A call stays open until its arguments are a whole JSON object and
 //! something else begins, or until the answer finishes.
 
+use crate::envelope;
 use crate::event::{Block, Delta, Event};
 use crate::reply::ReplyFault;
+use turnkeep_base::Dialect;
 
 use super::chunk::CallPart;
 
@@ -22,6 +24,8 @@ pub(super) struct Calls {
 struct Call {
     index: u64,
     id: Option<String>,
+    /// Gemini's proof of it, until it is told.
+    proof: Option<String>,
     /// Once its name is known.
     block: Option<u32>,
     stopped: bool,
@@ -36,13 +40,14 @@ impl Calls {
         self.any
     }
 
-    /// Takes a fragment. `open` closes what must not stay open beside a call and gives the number of a new block.
+    /// Takes a fragment. `open` closes what must not stay open beside a call and gives the number of a new block; it may be
+    /// called more than once, as a proof stands in a block of its own.
     pub(super) fn part(
         &mut self,
         part: CallPart<'_>,
         answer_id: &str,
         events: &mut Vec<Event>,
-        open: impl FnOnce(&mut Vec<Event>) -> u32,
+        mut open: impl FnMut(&mut Vec<Event>) -> u32,
     ) -> Result<(), ReplyFault> {
         let at = match self.find(&part) {
             Some(at) => at,
@@ -54,6 +59,7 @@ impl Calls {
                 self.calls.push(Call {
                     index: part.index.unwrap_or(next),
                     id: None,
+                    proof: None,
                     block: None,
                     stopped: false,
                     early: String::new(),
@@ -67,6 +73,9 @@ impl Calls {
         if call.id.is_none() {
             call.id = part.id.map(|id| id.into_owned());
         }
+        if let Some(proof) = part.proof {
+            call.proof = Some(proof.into_owned());
+        }
         let mut arguments = part.arguments.map(|arguments| arguments.into_owned()).unwrap_or_default();
         let block = match (call.block, part.name) {
             (Some(block), _) => block,
@@ -78,8 +87,16 @@ impl Calls {
                 let id = call.id.clone().unwrap_or_else(|| made_id(answer_id, number));
                 call.id = Some(id.clone());
                 arguments.insert_str(0, &std::mem::take(&mut call.early));
+                let proof = call.proof.take();
                 self.any = true;
                 self.close(true, events);
+                if let Some(proof) = proof {
+                    let block = open(events);
+                    events.push(Event::BlockStart { block, kind: Block::Thinking });
+                    let signature = envelope::seal(Dialect::Gemini, &proof).into_owned();
+                    events.push(Event::Delta { block, delta: Delta::Signature(signature) });
+                    events.push(Event::BlockStop { block });
+                }
                 let block = open(events);
                 events.push(Event::BlockStart { block, kind: Block::ToolCall { id, name: name.into_owned() } });
                 block
@@ -88,8 +105,10 @@ impl Calls {
         let Some(call) = self.calls.get_mut(at) else { return Ok(()) };
         call.block = Some(block);
         // What follows a whole object is a repetition (some servers send all arguments again at the end) or white space.
-        let taken = call.shape.take(&arguments);
-        arguments.truncate(taken);
+        if !part.free {
+            let taken = call.shape.take(&arguments);
+            arguments.truncate(taken);
+        }
         if !arguments.is_empty() && !call.stopped {
             events.push(Event::Delta { block, delta: Delta::Arguments(arguments) });
         }

@@ -40,14 +40,14 @@ struct Extra<'a> {
 }
 
 /// Names a hint that will be dropped, once; only so many.
-pub(super) fn hint(hints: &mut Vec<String>, name: &str) {
+pub(crate) fn hint(hints: &mut Vec<String>, name: &str) {
     if hints.len() <= MAX_NAMES && !hints.iter().any(|known| known == name) {
         hints.push(name.to_owned());
     }
 }
 
 /// A value that says nothing.
-pub(super) fn says_nothing(raw: &str) -> bool {
+pub(crate) fn says_nothing(raw: &str) -> bool {
     matches!(raw, "null" | "[]" | "{}" | "\"\"")
 }
 
@@ -78,6 +78,11 @@ fn top<'a>(r: &mut Reader<'a>, key: &str, turn: &mut Turn<'a>, extra: &mut Extra
         }
         "temperature" => turn.temperature = Some(r.number()?),
         "top_p" => turn.top_p = Some(r.number()?),
+        "seed" => turn.seed = Some(r.number()?),
+        "presence_penalty" => turn.presence_penalty = Some(r.number()?).filter(|raw| !is_zero(raw)),
+        "frequency_penalty" => turn.frequency_penalty = Some(r.number()?).filter(|raw| !is_zero(raw)),
+        "verbosity" => turn.verbosity = Some(r.string()?),
+        "prompt_cache_key" => turn.cache_key = Some(r.string()?),
         "top_k" if r.kind()? == Kind::Number => turn.top_k = Some(r.number()?),
         "stop" => {
             if r.kind()? == Kind::Array {
@@ -125,9 +130,13 @@ fn top<'a>(r: &mut Reader<'a>, key: &str, turn: &mut Turn<'a>, extra: &mut Extra
 /// The value is what the field means when it is not there.
 fn is_default(key: &str, raw: &str) -> bool {
     match key {
-        "frequency_penalty" | "presence_penalty" | "top_logprobs" => raw.parse::<f64>() == Ok(0.0),
+        "top_logprobs" => is_zero(raw),
         "logprobs" | "store" => raw == "false",
         "service_tier" => matches!(raw, "\"auto\"" | "\"default\""),
         _ => false,
     }
+}
+
+fn is_zero(raw: &str) -> bool {
+    raw.parse::<f64>() == Ok(0.0)
 }

@@ -2,7 +2,7 @@
 //! goes through here, most of them never further.
 
 use crate::json::{Invalid, Kind, Reader};
-use crate::request::{BAD_NAME, ClientRequest, Operation, Spans, StreamForm, is_name};
+use crate::request::{BAD_NAME, ClientRequest, Made, Operation, Spans, StreamForm, is_name};
 use bytes::Bytes;
 use turnkeep_base::Dialect;
 
@@ -26,13 +26,14 @@ pub fn read(body: Bytes) -> Result<ClientRequest, Invalid> {
         choices: found.choices.unwrap_or(1),
         usage_wanted: found.stream && found.usage_wanted,
         form: StreamForm::Events,
+        made: Made::new(),
         spans: found.spans,
         body,
     })
 }
 
 /// A required field of the value at hand is not there.
-pub(super) fn missing(r: &Reader<'_>, field: &str) -> Invalid {
+pub(crate) fn missing(r: &Reader<'_>, field: &str) -> Invalid {
     let mut error = r.fail("a required field is missing");
     if !error.path.is_empty() {
         error.path.push('.');
@@ -189,21 +190,21 @@ fn stream_options(r: &mut Reader<'_>, found: &mut Found) -> Result<(), Invalid> 
     Ok(())
 }
 
-fn optional_bool(r: &mut Reader<'_>) -> Result<bool, Invalid> {
+pub(crate) fn optional_bool(r: &mut Reader<'_>) -> Result<bool, Invalid> {
     if r.null()? { Ok(false) } else { r.bool() }
 }
 
-fn optional_u64(r: &mut Reader<'_>) -> Result<Option<u64>, Invalid> {
+pub(crate) fn optional_u64(r: &mut Reader<'_>) -> Result<Option<u64>, Invalid> {
     if r.null()? { Ok(None) } else { r.u64().map(Some) }
 }
 
 /// A string, checked and left where it is.
-fn a_string(r: &mut Reader<'_>) -> Result<(), Invalid> {
+pub(crate) fn a_string(r: &mut Reader<'_>) -> Result<(), Invalid> {
     if r.kind()? == Kind::String { r.skip().map(|_| ()) } else { r.string().map(|_| ()) }
 }
 
 /// An object, checked and left where it is.
-fn an_object(r: &mut Reader<'_>) -> Result<(), Invalid> {
+pub(crate) fn an_object(r: &mut Reader<'_>) -> Result<(), Invalid> {
     if r.kind()? == Kind::Object { r.skip().map(|_| ()) } else { r.object(|r, _| r.skip().map(|_| ())) }
 }
 
@@ -368,7 +369,7 @@ fn content_part(r: &mut Reader<'_>) -> Result<(), Invalid> {
 }
 
 /// An error about a field of the value at hand that has been read already.
-fn below(r: &Reader<'_>, field: &str, message: &str) -> Invalid {
+pub(crate) fn below(r: &Reader<'_>, field: &str, message: &str) -> Invalid {
     Invalid { message: message.to_owned(), ..missing(r, field) }
 }
 

@@ -2,10 +2,12 @@
 //! whole and judged by its type afterwards.
 
 use super::hints::Hints;
+use crate::envelope;
 use crate::json::{Invalid, Kind, Reader};
 use crate::messages::nothing::says_nothing;
-use crate::turn::{At, Body, Image, Part, Text};
+use crate::turn::{At, Body, File, FileSource, Image, Part, Text};
 use std::borrow::Cow;
+use turnkeep_base::Dialect;
 
 /// Reads `content`: a string is one text part. `place` tells the part's place from its index.
 pub(super) fn content<'a>(
@@ -43,6 +45,7 @@ struct Fields<'a> {
     text: Option<Text<'a>>,
     id: Option<Text<'a>>,
     name: Option<Text<'a>>,
+    title: Option<Text<'a>>,
     input: Option<&'a str>,
     tool_use_id: Option<Text<'a>>,
     content: Option<Reader<'a>>,
@@ -75,6 +78,10 @@ fn place_of(at: At) -> &'static str {
         At::System => "system[].",
         At::Inner { .. } => "messages[].content[].content[].",
         At::Message(_) | At::Content { .. } | At::Call { .. } => "messages[].content[].",
+        // Places of other dialects.
+        At::Instructions | At::Item(_) | At::ItemContent { .. } | At::ItemOutput { .. } => "",
+        // Never in a Messages body.
+        At::Contents(_) | At::ContentsPart { .. } | At::ContentsInner { .. } => "contents[].parts[].",
     }
 }
 
@@ -89,6 +96,7 @@ fn field<'a>(r: &mut Reader<'a>, key: &str, fields: &mut Fields<'a>) -> Result<(
         "text" => fields.text = lax(r)?,
         "id" => fields.id = lax(r)?,
         "name" => fields.name = lax(r)?,
+        "title" => fields.title = lax(r)?,
         "input" => fields.input = Some(r.raw()?).filter(|raw| *raw != "null"),
         "tool_use_id" => fields.tool_use_id = lax(r)?,
         "content" => {
@@ -134,7 +142,11 @@ fn body<'a>(r: &Reader<'a>, fields: &mut Fields<'a>, at: At, hints: &mut Hints) 
             Some(mut source) => image(&mut source, at, hints)?,
             None => return Err(r.fail("an image without `source`")),
         },
-        // Inside a result nothing but texts and images has a canonical form.
+        "document" => match fields.source.take() {
+            Some(mut source) => document(&mut source, fields.title.take(), at, hints)?,
+            None => return Err(r.fail("a document without `source`")),
+        },
+        // Inside a result nothing but texts, images and documents has a canonical form.
         kind if matches!(at, At::Inner { .. }) => other(kind),
         "tool_use" => Body::ToolCall {
             id: need(fields.id.take(), "id")?,
@@ -151,42 +163,77 @@ fn body<'a>(r: &Reader<'a>, fields: &mut Fields<'a>, at: At, hints: &mut Hints) 
             Body::ToolResult { id: need(fields.tool_use_id.take(), "tool_use_id")?, content, is_error: fields.is_error }
         }
         "thinking" => {
-            Body::Thinking { text: need(fields.thinking.take(), "thinking")?, signature: fields.signature.take() }
+            let signature = fields.signature.take().map(sealed);
+            Body::Thinking { text: need(fields.thinking.take(), "thinking")?, signature }
         }
-        "redacted_thinking" => Body::RedactedThinking(need(fields.data.take(), "data")?),
+        "redacted_thinking" => Body::RedactedThinking(sealed(need(fields.data.take(), "data")?)),
         kind => other(kind),
     })
 }
 
-fn image<'a>(r: &mut Reader<'a>, at: At, hints: &mut Hints) -> Result<Body<'a>, Invalid> {
-    let mut rest: Vec<String> = Vec::new();
-    let (mut kind, mut media_type, mut data, mut url) = (Text::default(), None, None, None);
+/// A proof in the form of the envelope.
+fn sealed(proof: Text<'_>) -> Text<'_> {
+    match proof {
+        Cow::Borrowed(proof) => envelope::seal(Dialect::Messages, proof),
+        Cow::Owned(proof) => Cow::Owned(envelope::seal(Dialect::Messages, &proof).into_owned()),
+    }
+}
+
+/// Where the bytes of an image or a document are.
+#[derive(Default)]
+struct Source<'a> {
+    kind: Text<'a>,
+    media_type: Option<Text<'a>>,
+    data: Option<Text<'a>>,
+    url: Option<Text<'a>>,
+    /// Other fields that say something, by the names of hints.
+    rest: Vec<String>,
+}
+
+fn source<'a>(r: &mut Reader<'a>, at: At) -> Result<Source<'a>, Invalid> {
+    let mut source = Source::default();
     r.object::<Invalid>(|r, key| {
         match key {
-            "type" => kind = r.string()?,
-            "media_type" => media_type = lax(r)?,
-            "data" => data = lax(r)?,
-            "url" => url = lax(r)?,
+            "type" => source.kind = r.string()?,
+            "media_type" => source.media_type = lax(r)?,
+            "data" => source.data = lax(r)?,
+            "url" => source.url = lax(r)?,
             other => {
                 if !says_nothing(r.raw()?) {
-                    rest.push(format!("{}source.{other}", place_of(at)));
+                    source.rest.push(format!("{}source.{other}", place_of(at)));
                 }
             }
         }
         Ok(())
     })?;
-    let mut named = || rest.drain(..).for_each(|name| hints.name(name));
-    match (&*kind, media_type, data, url) {
-        ("base64", Some(media_type), Some(data), _) => {
-            named();
-            Ok(Body::Image(Image::Data { media_type, data }))
-        }
-        ("url", _, _, Some(url)) => {
-            named();
-            Ok(Body::Image(Image::Url(url)))
-        }
-        ("base64", _, _, _) => Err(r.fail("a base64 source needs the strings `media_type` and `data`")),
-        ("url", _, _, None) => Err(r.fail("a url source needs the string `url`")),
-        (other, _, _, _) => Ok(Body::Other(format!("image source {other}"))),
-    }
+    Ok(source)
+}
+
+fn image<'a>(r: &mut Reader<'a>, at: At, hints: &mut Hints) -> Result<Body<'a>, Invalid> {
+    let Source { kind, media_type, data, url, rest } = source(r, at)?;
+    let image = match (&*kind, media_type, data, url) {
+        ("base64", Some(media_type), Some(data), _) => Image::Data { media_type, data },
+        ("url", _, _, Some(url)) => Image::Url(url),
+        ("base64", _, _, _) => return Err(r.fail("a base64 source needs the strings `media_type` and `data`")),
+        ("url", _, _, None) => return Err(r.fail("a url source needs the string `url`")),
+        (other, _, _, _) => return Ok(Body::Other(format!("image source {other}"))),
+    };
+    rest.into_iter().for_each(|name| hints.name(name));
+    Ok(Body::Image(image))
+}
+
+fn document<'a>(r: &mut Reader<'a>, name: Option<Text<'a>>, at: At, hints: &mut Hints) -> Result<Body<'a>, Invalid> {
+    let Source { kind, media_type, data, url, rest } = source(r, at)?;
+    let (media_type, source) = match (&*kind, media_type, data, url) {
+        ("base64", Some(media_type), Some(data), _) => (Some(media_type), FileSource::Data(data)),
+        ("text", media_type, Some(text), _) => (media_type, FileSource::Plain(text)),
+        ("url", media_type, _, Some(url)) => (media_type, FileSource::Url(url)),
+        ("base64", _, _, _) => return Err(r.fail("a base64 source needs the strings `media_type` and `data`")),
+        ("text", _, None, _) => return Err(r.fail("a text source needs the string `data`")),
+        ("url", _, _, None) => return Err(r.fail("a url source needs the string `url`")),
+        // A file of the provider's own, or content of blocks.
+        (other, _, _, _) => return Ok(Body::Other(format!("document source {other}"))),
+    };
+    rest.into_iter().for_each(|name| hints.name(name));
+    Ok(Body::File(File { media_type, name, source }))
 }

@@ -2,7 +2,7 @@
 //! it. It builds no tree and copies no text but the model's name. Unknown fields and unknown block types pass.
 
 use crate::json::{Invalid, Kind, Reader, Span};
-use crate::request::{BAD_NAME, ClientRequest, Operation, Spans, StreamForm, is_name};
+use crate::request::{BAD_NAME, ClientRequest, Made, Operation, Spans, StreamForm, is_name};
 use bytes::Bytes;
 use turnkeep_base::Dialect;
 
@@ -30,6 +30,7 @@ pub fn read(operation: Operation, body: Bytes) -> Result<ClientRequest, Invalid>
         choices: 1,
         usage_wanted: false,
         form: StreamForm::Events,
+        made: Made::new(),
         spans: Spans { model: span, stream_options: None, include_usage: None },
     })
 }

@@ -1,35 +1,35 @@
 //! Tools, the choice among them, sampling, thinking and the form of the answer in a request to Messages.
 
 use super::{Dropped, at, is_blank};
+use crate::choice::Offer;
+use crate::free_text;
 use crate::json::{Array, Invalid, Kind, Object, Reader};
+use crate::tool_names::sent;
 use crate::turn::{Output, Thinking, Tool, ToolChoice, ToolKind, Turn};
 use std::borrow::Cow;
+use turnkeep_base::Dialect;
 
 /// Writes `tools` and `tool_choice`.
-pub(super) fn write_tools(request: &mut Object<'_>, turn: &Turn<'_>) -> Result<(), Invalid> {
-    if turn.tools.is_empty() {
-        // Without tools there is nothing to choose; a forced choice could not be obeyed.
-        return match &turn.tool_choice {
-            None | Some(ToolChoice::Auto | ToolChoice::None | ToolChoice::Allowed { required: false, .. }) => Ok(()),
-            Some(ToolChoice::Any | ToolChoice::Named(_) | ToolChoice::Allowed { .. } | ToolChoice::Other(_)) => {
-                Err(at("tool_choice", "a tool must be called, but there are no tools"))
-            }
-        };
+pub(super) fn write_tools(request: &mut Object<'_>, turn: &Turn<'_>, offer: &Offer<'_, '_>) -> Result<(), Invalid> {
+    if offer.tools.is_empty() {
+        return Ok(());
     }
     {
         let mut tools = request.array("tools");
-        for tool in &turn.tools {
+        for tool in &offer.tools {
             write_tool(&mut tools, tool)?;
         }
     }
     let single = turn.parallel_tools == Some(false);
-    let (kind, name) = match &turn.tool_choice {
+    let (kind, name) = match offer.choice.as_deref() {
         None if !single => return Ok(()),
         None | Some(ToolChoice::Auto) => ("auto", None),
         Some(ToolChoice::None) => ("none", None),
         Some(ToolChoice::Any) => ("any", None),
         Some(ToolChoice::Named(name)) => ("tool", Some(name)),
-        Some(ToolChoice::Allowed { .. }) => todo!(),
+        Some(ToolChoice::Allowed { .. }) => {
+            return Err(at("tool_choice", "a choice among some tools cannot be carried"));
+        }
         Some(ToolChoice::Other(kind)) => {
             return Err(at("tool_choice", format!("a choice of the kind `{kind}` cannot be carried")));
         }
@@ -37,7 +37,7 @@ pub(super) fn write_tools(request: &mut Object<'_>, turn: &Turn<'_>) -> Result<(
     let mut choice = request.object("tool_choice");
     choice.string("type", kind);
     if let Some(name) = name {
-        choice.string("name", name);
+        choice.string("name", &sent(name, Dialect::Messages));
     }
     if single && kind != "none" {
         choice.bool("disable_parallel_tool_use", true);
@@ -48,7 +48,16 @@ pub(super) fn write_tools(request: &mut Object<'_>, turn: &Turn<'_>) -> Result<(
 fn write_tool(tools: &mut Array<'_>, tool: &Tool<'_>) -> Result<(), Invalid> {
     let path = || format!("tools[{}]", tool.index);
     match &tool.kind {
-        ToolKind::Custom { .. } => todo!(),
+        // The API knows no tools that take free text.
+        ToolKind::Custom { name, description, format } => {
+            let mut out = tools.object();
+            out.string("name", &sent(name, Dialect::Messages));
+            if let Some(description) = free_text::describe(description.as_deref(), format.as_deref()) {
+                out.string("description", &description);
+            }
+            out.raw("input_schema", free_text::SCHEMA);
+            Ok(())
+        }
         ToolKind::Hosted(kind) => {
             Err(at(path(), format!("a tool of the type `{kind}` runs at its own provider and cannot be carried")))
         }
@@ -58,7 +67,7 @@ fn write_tool(tools: &mut Array<'_>, tool: &Tool<'_>) -> Result<(), Invalid> {
                 return Err(at(path(), "the schema of its arguments is no object"));
             };
             let mut out = tools.object();
-            out.string("name", name);
+            out.string("name", &sent(name, Dialect::Messages));
             if let Some(description) = description {
                 out.string("description", description);
             }
@@ -91,22 +100,32 @@ fn object_schema(schema: &str) -> Option<Cow<'_, str>> {
     })
 }
 
-/// Writes the sampling parameters and `stop_sequences`.
-pub(super) fn write_sampling(request: &mut Object<'_>, turn: &Turn<'_>, dropped: &mut Dropped) {
-    if let Some(temperature) = turn.temperature {
-        // Messages goes from 0 to 1, Chat to 2.
-        if temperature.parse::<f64>().is_ok_and(|number| number > 1.0) {
-            dropped.insert("temperature".into());
-            request.raw("temperature", "1");
-        } else {
-            request.raw("temperature", temperature);
+/// Writes the sampling parameters and `stop_sequences`; tells whether any of the former is set. Models that think take
+/// none of them, and some targets' parameters are not Messages' at all.
+pub(super) fn write_sampling(request: &mut Object<'_>, turn: &Turn<'_>, thinks: bool, dropped: &mut Dropped) -> bool {
+    let foreign = [
+        ("seed", turn.seed.is_some()),
+        ("presence_penalty", turn.presence_penalty.is_some()),
+        ("frequency_penalty", turn.frequency_penalty.is_some()),
+        ("verbosity", turn.verbosity.is_some()),
+        ("prompt_cache_key", turn.cache_key.is_some()),
+    ];
+    dropped.extend(foreign.iter().filter(|(_, set)| *set).map(|(name, _)| (*name).to_owned()));
+    let mut sampled = false;
+    for (name, number) in [("temperature", turn.temperature), ("top_p", turn.top_p), ("top_k", turn.top_k)] {
+        let Some(number) = number else { continue };
+        if thinks {
+            dropped.insert(name.into());
+            continue;
         }
-    }
-    if let Some(top_p) = turn.top_p {
-        request.raw("top_p", top_p);
-    }
-    if let Some(top_k) = turn.top_k {
-        request.raw("top_k", top_k);
+        sampled = true;
+        // Messages goes from 0 to 1, Chat to 2.
+        if name == "temperature" && number.parse::<f64>().is_ok_and(|number| number > 1.0) {
+            dropped.insert(name.into());
+            request.raw(name, "1");
+        } else {
+            request.raw(name, number);
+        }
     }
     let (blank, stops): (Vec<_>, Vec<_>) = turn.stop.iter().partition(|stop| is_blank(stop));
     if !blank.is_empty() {
@@ -116,17 +135,19 @@ pub(super) fn write_sampling(request: &mut Object<'_>, turn: &Turn<'_>, dropped:
         let mut sequences = request.array("stop_sequences");
         stops.iter().for_each(|stop| sequences.string(stop));
     }
+    sampled
 }
 
 /// `thinking` and `output_config`: how much to think and in what form to answer.
-pub(super) fn write_output(request: &mut Object<'_>, turn: &Turn<'_>, dropped: &mut Dropped) -> Result<(), Invalid> {
-    let mut mode = turn.reasoning.mode;
+pub(super) fn write_output(
+    request: &mut Object<'_>,
+    turn: &Turn<'_>,
+    mode: Option<Thinking>,
+    dropped: &mut Dropped,
+) -> Result<(), Invalid> {
     let effort = match turn.reasoning.effort.as_deref() {
-        None => None,
-        Some("none") => {
-            mode = Some(Thinking::Off);
-            None
-        }
+        // `none` has been taken for no thinking at all.
+        None | Some("none") => None,
         Some("minimal" | "low") => Some("low"),
         Some("medium") => Some("medium"),
         Some("high") => Some("high"),

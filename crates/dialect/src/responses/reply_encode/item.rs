@@ -215,7 +215,7 @@ impl Item {
                     }
                 }
                 if let Some(proof) = super::proof(&self.proof) {
-                    item.string("encrypted_content", proof);
+                    item.string("encrypted_content", &proof);
                 }
             }
             ItemKind::Redacted(data) => {

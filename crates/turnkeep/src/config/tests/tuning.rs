@@ -118,6 +118,8 @@ fn what_the_store_keeps_has_its_defaults_and_bounds() {
     assert_eq!(parse("").store.keep, Keep::default());
     let keep = parse("[store]\nkeep = { turns = \"1d\" }\n").store.keep;
     assert_eq!(keep, Keep { turns: Duration::from_secs(86_400), ..Keep::default() });
+    let keep = parse("[store]\nkeep = { responses = \"60d\" }\n").store.keep;
+    assert_eq!(keep, Keep { responses: Duration::from_secs(60 * 86_400), ..Keep::default() });
     let (place, message) = only_error("[store]\nkeep = { ledger = \"1m\" }\n");
     assert_eq!(place, "2:19 store.keep.ledger");
     assert!(message.contains("from 1h to 3660d"), "{message}");

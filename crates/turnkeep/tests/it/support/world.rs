@@ -334,6 +334,7 @@ impl World {
             | Command::Check(_)
             | Command::Keys { .. }
             | Command::Restore(_)
+            | Command::Validate(_)
             | Command::Lab(_) => panic!("not a command for here: {words:?}"),
         }
         String::from_utf8(out).unwrap()

@@ -1,0 +1,210 @@
+//! What URLs in a request name, fetched before the turn starts where one of its upstreams takes bytes only.
+
+use crate::service::Gateway;
+use futures_util::StreamExt;
+use futures_util::stream;
+use std::sync::Arc;
+use turnkeep_base::{ClientError, Dialect};
+use turnkeep_dialect::json::Invalid;
+use turnkeep_dialect::remote::remote_urls;
+use turnkeep_dialect::request::{ClientRequest, Operation};
+use turnkeep_dialect::turn::{Body, FileSource, Image, Part, Turn};
+use turnkeep_engine::fetched::Fetches;
+use turnkeep_engine::ports::Fetch;
+use turnkeep_engine::route::{Route, Tier};
+
+/// URLs of one turn that are fetched; each counts once, however often it stands there.
+const MAX_URLS: usize = 20;
+/// Bytes of all of one turn.
+const MAX_BYTES: u64 = 40 << 20;
+/// Fetches of one turn at once.
+const AT_ONCE: usize = 4;
+
+/// Fetches what the request's URLs name, if one of the routes needs it. What failed is an error of the routes that need
+/// it; where none of the model's own routes could do without, of the whole turn.
+pub async fn fetch(gateway: &Gateway, request: &ClientRequest, routes: &[Route]) -> Result<Arc<Fetches>, ClientError> {
+    let needs = |route: &Route| route.upstream.dialect == Dialect::Gemini;
+    let generates = match request.operation {
+        Operation::Generate | Operation::CountTokens => true,
+        Operation::Complete | Operation::Embed => false,
+    };
+    if !generates || request.dialect == Dialect::Gemini || !routes.iter().any(needs) {
+        return Ok(Arc::default());
+    }
+    let turn = request.turn().map_err(ClientError::from)?;
+    let wanted = wanted(&turn);
+    if wanted.is_empty() {
+        return Ok(Arc::default());
+    }
+    let fetch = gateway.fetch.load();
+    let tally = &gateway.engine.tally;
+    let fetched = all(fetch.as_ref().as_deref(), wanted).await;
+    for outcome in fetched.values() {
+        tally.fetches.add();
+        match outcome {
+            Ok(fetched) => tally.fetched_bytes.add_many(fetched.bytes),
+            Err(_) => tally.fetches_failed.add(),
+        }
+    }
+    let mut own = routes.iter().filter(|route| route.tier == Tier::Own);
+    let unavoidable = own.all(needs);
+    match fetched.values().find_map(|outcome| outcome.as_ref().err()).filter(|_| unavoidable) {
+        Some(invalid) => Err(invalid.clone().into()),
+        None => Ok(Arc::new(fetched)),
+    }
+}
+
+/// The memory that they take, in bytes.
+pub fn held(fetches: &Fetches) -> usize {
+    fetches.values().flatten().map(|fetched| fetched.base64.len()).sum()
+}
+
+async fn all(fetch: Option<&dyn Fetch>, wanted: Vec<(&str, String)>) -> Fetches {
+    let mut out = Fetches::new();
+    let invalid = |path: &str, message: String| Invalid { path: path.to_owned(), message, at: 0 };
+    let Some(fetch) = fetch else {
+        let message = "the model's upstream takes bytes, not URLs, and this gateway does not fetch; send the bytes";
+        out.extend(wanted.iter().map(|(url, path)| ((*url).to_owned(), Err(invalid(path, message.into())))));
+        return out;
+    };
+    let (now, beyond) = wanted.split_at(wanted.len().min(MAX_URLS));
+    for (url, path) in beyond {
+        let message =
+            format!("a turn may name {MAX_URLS} URLs that have to be fetched for its upstream; send the bytes");
+        out.insert((*url).to_owned(), Err(invalid(path, message)));
+    }
+    let fetching = |(url, path): &(&str, String)| {
+        let (url, path) = ((*url).to_owned(), path.clone());
+        async move {
+            let outcome = fetch.fetch(&url).await;
+            (url, path, outcome)
+        }
+    };
+    let mut outcomes = stream::iter(now.iter().map(fetching)).buffered(AT_ONCE);
+    let mut bytes = 0;
+    while let Some((url, path, outcome)) = outcomes.next().await {
+        let outcome = match outcome {
+            Ok(fetched) if bytes + fetched.bytes <= MAX_BYTES => {
+                bytes += fetched.bytes;
+                Ok(fetched)
+            }
+            Ok(_) => Err(format!("what the turn's URLs name is longer than {MAX_BYTES} bytes together; send less")),
+            Err(error) => Err(format!("what the URL names could not be fetched: {error}")),
+        };
+        out.insert(url, outcome.map_err(|message| invalid(&path, message)));
+    }
+    out
+}
+
+/// The URLs, each once, with the path in the client's body where it first stands.
+fn wanted<'t>(turn: &'t Turn<'_>) -> Vec<(&'t str, String)> {
+    let urls = remote_urls(turn).into_iter();
+    urls.map(|url| (url, turn.messages.iter().find_map(|message| place(&message.parts, url)).unwrap_or_default()))
+        .collect()
+}
+
+fn place(parts: &[Part<'_>], wanted: &str) -> Option<String> {
+    parts.iter().find_map(|part| match &part.body {
+        Body::Image(Image::Url(url)) => (url == wanted).then(|| part.at.path()),
+        Body::File(file) => match &file.source {
+            FileSource::Url(url) => (url == wanted).then(|| part.at.path()),
+            FileSource::Data(_) | FileSource::Plain(_) => None,
+        },
+        Body::ToolResult { id: _, content, is_error: _ } => place(content, wanted),
+        Body::Image(Image::Data { .. })
+        | Body::Text(_)
+        | Body::ToolCall { .. }
+        | Body::Thinking { .. }
+        | Body::RedactedThinking(_)
+        | Body::Refusal(_)
+        | Body::Other(_) => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::future::BoxFuture;
+    use parking_lot::Mutex;
+    use turnkeep_dialect::request;
+    use turnkeep_engine::ports::{FetchError, Fetched};
+
+    /// Serves `size` bytes for every URL but those with `bad` in them.
+    struct Scripted {
+        size: u64,
+        asked: Mutex<Vec<String>>,
+    }
+
+    impl Fetch for Scripted {
+        fn fetch<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<Fetched, FetchError>> {
+            self.asked.lock().push(url.to_owned());
+            let outcome = if url.contains("bad") {
+                Err(FetchError { why: "a.example: it answered 404".into(), refused: false })
+            } else {
+                Ok(Fetched { media_type: "image/png", base64: "AA==".into(), bytes: self.size })
+            };
+            Box::pin(std::future::ready(outcome))
+        }
+    }
+
+    fn request(urls: &[&str]) -> ClientRequest {
+        let part = |url: &&str| format!(r#"{{"type":"image_url","image_url":{{"url":"{url}"}}}}"#);
+        let parts: Vec<String> = urls.iter().map(part).collect();
+        let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":[{}]}}]}}"#, parts.join(","));
+        request::read(Dialect::Chat, Operation::Generate, body.into()).unwrap()
+    }
+
+    async fn fetch_all(size: u64, urls: &[&str]) -> (Fetches, Vec<String>) {
+        let scripted = Scripted { size, asked: Mutex::default() };
+        let request = request(urls);
+        let turn = request.turn().unwrap();
+        let fetched = all(Some(&scripted), wanted(&turn)).await;
+        (fetched, scripted.asked.into_inner())
+    }
+
+    #[tokio::test]
+    async fn each_url_is_fetched_once_and_a_failure_names_its_place_and_no_query() {
+        let (good, bad) = ("https://a.example/1.png", "https://a.example/bad.png?sig=secret");
+        let (fetched, mut asked) = fetch_all(3, &[good, bad, good]).await;
+        asked.sort();
+        assert_eq!(asked, [good, bad]);
+        assert_eq!(fetched[good].as_ref().unwrap().media_type, "image/png");
+        let failed = fetched[bad].as_ref().unwrap_err();
+        assert_eq!(failed.path, "messages[0].content[1]");
+        assert!(failed.message.contains("it answered 404") && !failed.message.contains("secret"), "{failed}");
+    }
+
+    #[tokio::test]
+    async fn more_urls_or_bytes_than_a_turn_may_have_are_refused_and_not_left_out() {
+        let urls: Vec<String> = (0..=MAX_URLS).map(|at| format!("https://a.example/{at}.png")).collect();
+        let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+        let (fetched, asked) = fetch_all(3, &urls).await;
+        assert_eq!((asked.len(), fetched.len()), (MAX_URLS, MAX_URLS + 1));
+        assert!(fetched[urls[MAX_URLS]].as_ref().unwrap_err().message.contains("20 URLs"));
+        let (fetched, _) = fetch_all(MAX_BYTES / 2, &urls[..3]).await;
+        assert!(fetched[urls[1]].is_ok());
+        assert!(fetched[urls[2]].as_ref().unwrap_err().message.contains("together"));
+    }
+
+    #[tokio::test]
+    async fn a_gateway_that_does_not_fetch_says_so() {
+        let request = request(&["https://a.example/1.png"]);
+        let turn = request.turn().unwrap();
+        let fetched = all(None, wanted(&turn)).await;
+        let refused = fetched["https://a.example/1.png"].as_ref().unwrap_err();
+        assert!(refused.message.contains("does not fetch") && refused.path == "messages[0].content[0]");
+    }
+
+    #[test]
+    fn urls_inside_tool_results_are_found_with_their_path() {
+        let body = r#"{"model":"m","max_tokens":9,"messages":[
+            {"role":"user","content":"x"},
+            {"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"n","input":{}}]},
+            {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[
+                {"type":"image","source":{"type":"url","url":"https://a.example/1.png"}}]}]}]}"#;
+        let request = request::read(Dialect::Messages, Operation::Generate, body.into()).unwrap();
+        let turn = request.turn().unwrap();
+        let wanted = wanted(&turn);
+        assert_eq!(wanted, [("https://a.example/1.png", "messages[2].content[0].content[0]".to_owned())]);
+    }
+}

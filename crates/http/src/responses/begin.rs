@@ -1,0 +1,124 @@
+//! A turn's request before its dialect reads it: filled up from what is stored, with the promise to store what comes.
+
+use super::background::{Background, Outline};
+use super::history::{self, conversation_locked, no_conversation, too_long};
+use super::items::for_history;
+use super::keep::{Asked, Keeping};
+use super::state::State;
+use super::{keeps_nothing, scope_name};
+use crate::read_body;
+use crate::service::Gateway;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::sync::OwnedSemaphorePermit;
+use turnkeep_base::{CallerScope, ClientError, TurnId};
+use turnkeep_engine::ports::KeepAnswer;
+
+/// What a turn begins with.
+pub(crate) struct Begun {
+    /// What the upstream is to answer.
+    pub(crate) body: Bytes,
+    /// What the client sent, if that is something else.
+    pub(crate) shown: Option<Bytes>,
+    /// Stores the answer.
+    pub(crate) keep: Option<Box<dyn KeepAnswer>>,
+    /// It is made in the background.
+    pub(crate) background: Option<Background>,
+    /// The item that only a Responses upstream can answer.
+    pub(crate) trigger: Option<usize>,
+    /// The history's share of the memory that bodies may take.
+    pub(crate) share: Option<OwnedSemaphorePermit>,
+}
+
+/// A turn without any state.
+pub(crate) fn plain(body: Bytes) -> Begun {
+    Begun { body, shown: None, keep: None, background: None, trigger: None, share: None }
+}
+
+/// Begins a turn of the Responses API.
+pub(crate) async fn begin(
+    gateway: &Arc<Gateway>,
+    caller: &CallerScope,
+    id: TurnId,
+    body: Bytes,
+) -> Result<Begun, ClientError> {
+    let state = State::read(&body)?;
+    let library = &gateway.library;
+    let trigger = state.trigger;
+    if !state.store && state.background {
+        let message = "background: a response that is made in the background must be stored; leave `store` out, or send \
+                       true";
+        return Err(ClientError::invalid("background", message));
+    }
+    if !state.store && state.conversation.is_some() {
+        let message = "store: an answer in a conversation becomes a part of it and so is stored; leave `store` out, or \
+                       leave `conversation` out";
+        return Err(ClientError::invalid("store", message));
+    }
+    let Some(scope) = scope_name(caller) else {
+        let reference = state.references.first().map(|reference| format!("input[{}]", reference.index));
+        let named = [
+            state.previous.as_ref().map(|_| "previous_response_id"),
+            state.conversation.as_ref().map(|_| "conversation"),
+            reference.as_deref(),
+        ];
+        if let Some(param) = named.into_iter().flatten().next() {
+            return Err(keeps_nothing(Some(param)));
+        }
+        if state.background {
+            return Err(ClientError { status: 400, ..keeps_nothing(Some("background")) });
+        }
+        return Ok(Begun { trigger, ..plain(body) });
+    };
+    let keeping = |asked: Asked, previous: Option<String>| {
+        let maker = id.to_string().trim_start_matches("turn_").to_owned();
+        Keeping::new(library.clone(), scope.clone(), maker, asked, previous)
+    };
+    if state.is_plain() {
+        let keep = state.store.then(|| Box::new(keeping(Asked::Body(body.clone()), None)) as Box<dyn KeepAnswer>);
+        return Ok(Begun { keep, trigger, ..plain(body.clone()) });
+    }
+    let limit = gateway.max_body.load(Ordering::Relaxed);
+    let mut before = Vec::new();
+    let mut held = None;
+    let mut stored = None;
+    if let Some(previous) = &state.previous {
+        before = history::said(&history::chain(library, &scope, previous, limit).await?);
+    }
+    if let Some(name) = &state.conversation {
+        let hold = library.hold(&scope, name);
+        let found = library.conversation(&scope, name).await?;
+        let Some((conversation, _)) = found else { return Err(no_conversation(name)) };
+        held = Some(hold.ok_or_else(|| conversation_locked(name))?);
+        before = conversation.items.iter().filter_map(|item| for_history(item)).collect();
+        stored = Some(conversation);
+    }
+    let input = history::resolved(library, &scope, &state, stored.as_ref()).await?;
+    let sent: Vec<String> = match state.references.is_empty() {
+        true => input.clone(),
+        false => input.iter().enumerate().filter_map(|(index, item)| sent(&state, index, item)).collect(),
+    };
+    let filled = state.filled(&before, &sent);
+    if filled.len() > limit {
+        return Err(too_long(limit));
+    }
+    let share = read_body::more(&gateway.memory, filled.len())?;
+    let mut keep = keeping(Asked::Items(input), state.previous.clone()).within(state.conversation.clone().zip(held));
+    let mut background = None;
+    if state.background {
+        let response = format!("resp_{}", keep.maker());
+        let outline = Outline::of(&state, &response, library.now_ms() / 1000);
+        let begun = Background::new(scope.clone(), response, outline, state.stream);
+        keep = keep.in_background(&begun);
+        background = Some(begun);
+    }
+    let keep = state.store.then(|| Box::new(keep) as Box<dyn KeepAnswer>);
+    Ok(Begun { body: filled.into(), shown: Some(body.clone()), keep, background, trigger, share })
+}
+
+/// An item of the input as it goes on: one that a reference stands for leaves its id here.
+fn sent(state: &State<'_>, index: usize, item: &str) -> Option<String> {
+    let referred = state.references.iter().any(|reference| reference.index == index);
+    if referred { for_history(item) } else { Some(item.to_owned()) }
+}

@@ -1,0 +1,223 @@
+//! Where responses and conversations are found: by their owner and id, nowhere else, and as long as they are used.
+
+use super::background::Running;
+use super::record::{StoredConversation, StoredResponse};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::time::Instant;
+use turnkeep_base::{ClientError, Fingerprint};
+use turnkeep_dialect::identity;
+use turnkeep_engine::ports::{ContentStore, StoreError, StoredKey, StoredKind, StoredThing, WallClock};
+use turnkeep_policy::Moment;
+use turnkeep_policy::shelf::{Shelf, ShelfBounds};
+
+/// How long a stored thing that is not used is kept, by itself.
+const IDLE: Duration = Duration::from_secs(30 * 86_400);
+/// However much it is used, it ends after so many times the idle time.
+const LONGEST: u64 = 3;
+/// Its use is noted when that moves its end by this part of the idle time.
+const NOTED: u64 = 100;
+
+/// Events of background responses that are kept to be followed: at most of so many, and so many bytes.
+const FOLLOWED: ShelfBounds = ShelfBounds { count: 4096, bytes: 128 << 20 };
+/// How long after the last event.
+const FOLLOWED_FOR: Duration = Duration::from_secs(2 * 3600);
+
+/// Whose and which.
+pub(super) type Name = (Arc<str>, String);
+
+/// Everything that is stored.
+pub(crate) struct Library {
+    store: Arc<dyn ContentStore>,
+    hash_key: [u8; 32],
+    clock: Arc<dyn WallClock>,
+    idle_ms: AtomicU64,
+    locked: Mutex<BTreeSet<Name>>,
+    running: Mutex<BTreeMap<Name, Arc<Running>>>,
+    followed: Mutex<Shelf<Arc<Running>>>,
+    started: Instant,
+}
+
+/// A conversation that one turn or one change has for itself.
+pub(super) struct Held {
+    library: Arc<Library>,
+    name: Name,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.library.locked.lock().remove(&self.name);
+    }
+}
+
+/// The store could not be read or written.
+fn unavailable(error: &StoreError) -> ClientError {
+    tracing::warn!(%error, "what callers have stored cannot be read or written");
+    ClientError::new(503, "store_unavailable", "the gateway's store does not answer; try again in a moment")
+}
+
+impl Library {
+    pub(crate) fn new(store: Arc<dyn ContentStore>, hash_key: [u8; 32], clock: Arc<dyn WallClock>) -> Arc<Self> {
+        Arc::new(Library {
+            store,
+            hash_key,
+            clock,
+            idle_ms: AtomicU64::new(ms(IDLE)),
+            locked: Mutex::default(),
+            running: Mutex::default(),
+            followed: Mutex::new(Shelf::new(FOLLOWED)),
+            started: Instant::now(),
+        })
+    }
+
+    /// How long what is not used is kept from now on.
+    pub(crate) fn keep_for(&self, idle: Duration) {
+        self.idle_ms.store(ms(idle), Ordering::Relaxed);
+    }
+
+    pub(super) fn now_ms(&self) -> u64 {
+        self.clock.unix_ms()
+    }
+
+    fn fingerprint(&self, kind: StoredKind, id: &str) -> Fingerprint {
+        identity::of_parts(&self.hash_key, "stored", &[kind.name().as_bytes(), id.as_bytes()])
+    }
+
+    fn key(&self, kind: StoredKind, scope: &Arc<str>, id: &str) -> StoredKey {
+        StoredKey { kind, caller: scope.clone(), key: self.fingerprint(kind, id) }
+    }
+
+    /// When a thing ends that is used now.
+    fn until(&self, made_ms: u64, now_ms: u64) -> u64 {
+        let idle = self.idle_ms.load(Ordering::Relaxed);
+        now_ms.saturating_add(idle).min(made_ms.saturating_add(idle.saturating_mul(LONGEST)))
+    }
+
+    async fn get(&self, kind: StoredKind, scope: &Arc<str>, id: &str) -> Result<Option<StoredThing>, ClientError> {
+        let key = self.key(kind, scope, id);
+        let found = self.store.get_stored(key.clone()).await.map_err(|error| unavailable(&error))?;
+        let Some(thing) = found else { return Ok(None) };
+        let until = self.until(thing.made_ms, self.now_ms());
+        let step = self.idle_ms.load(Ordering::Relaxed) / NOTED;
+        if until > thing.until_ms.saturating_add(step)
+            && let Err(error) = self.store.touch_stored(key, until).await
+        {
+            // It is still there for as long as it was.
+            tracing::debug!(%error, "the use of a stored thing was not noted");
+        }
+        Ok(Some(thing))
+    }
+
+    /// A thing to be put.
+    pub(super) fn thing(
+        &self,
+        kind: StoredKind,
+        scope: &Arc<str>,
+        id: &str,
+        made_ms: u64,
+        content: Bytes,
+    ) -> StoredThing {
+        let until_ms = self.until(made_ms, self.now_ms());
+        StoredThing { key: self.key(kind, scope, id), made_ms, until_ms, content }
+    }
+
+    /// Writes all of them, or none.
+    pub(super) async fn put(&self, things: Vec<StoredThing>) -> Result<(), ClientError> {
+        self.store.put_stored(things).await.map_err(|error| unavailable(&error))
+    }
+
+    pub(super) async fn remove(&self, kind: StoredKind, scope: &Arc<str>, id: &str) -> Result<bool, ClientError> {
+        self.store.remove_stored(self.key(kind, scope, id)).await.map_err(|error| unavailable(&error))
+    }
+
+    pub(super) async fn response(&self, scope: &Arc<str>, id: &str) -> Result<Option<StoredResponse>, ClientError> {
+        let found = self.get(StoredKind::Response, scope, id).await?;
+        Ok(found.and_then(|thing| StoredResponse::from_bytes(&thing.content)))
+    }
+
+    /// With the time it was made.
+    pub(super) async fn conversation(
+        &self,
+        scope: &Arc<str>,
+        id: &str,
+    ) -> Result<Option<(StoredConversation, u64)>, ClientError> {
+        let found = self.get(StoredKind::Conversation, scope, id).await?;
+        Ok(found.and_then(|thing| Some((StoredConversation::from_bytes(&thing.content)?, thing.made_ms))))
+    }
+
+    /// The response that holds this item, by the item's id or its maker's.
+    pub(super) async fn holder(&self, scope: &Arc<str>, item: &str) -> Result<Option<String>, ClientError> {
+        let found = self.get(StoredKind::Item, scope, item).await?;
+        Ok(found.and_then(|thing| String::from_utf8(thing.content.to_vec()).ok()))
+    }
+
+    /// Takes a conversation for one turn or change; `None` while another has it.
+    pub(super) fn hold(self: &Arc<Self>, scope: &Arc<str>, id: &str) -> Option<Held> {
+        let name = (scope.clone(), id.to_owned());
+        let free = self.locked.lock().insert(name.clone());
+        free.then(|| Held { library: self.clone(), name })
+    }
+
+    /// A background response begins.
+    pub(super) fn begin_running(&self, scope: &Arc<str>, id: &str, running: &Arc<Running>) {
+        self.running.lock().insert((scope.clone(), id.to_owned()), running.clone());
+    }
+
+    /// It has ended; its events can be followed for a while.
+    pub(super) fn end_running(&self, scope: &Arc<str>, id: &str) {
+        self.running.lock().remove(&(scope.clone(), id.to_owned()));
+    }
+
+    /// The background response of this id, while it runs.
+    pub(super) fn running(&self, scope: &Arc<str>, id: &str) -> Option<Arc<Running>> {
+        self.running.lock().get(&(scope.clone(), id.to_owned())).cloned()
+    }
+
+    fn moment(&self) -> Moment {
+        Moment(ms(self.started.elapsed()))
+    }
+
+    /// Its events take so many bytes. Those that no room is left for are given up.
+    pub(super) fn followed_bytes(&self, scope: &Arc<str>, id: &str, bytes: usize, running: &Arc<Running>) {
+        let key = self.fingerprint(StoredKind::Response, id);
+        let now = self.moment();
+        let until = now.after(FOLLOWED_FOR);
+        let gone = self.followed.lock().put(now, scope.clone(), key, bytes, until, running.clone());
+        for (caller, gone) in gone {
+            if caller == *scope && gone == key {
+                running.lose_events();
+            } else if let Some(other) = self.runs_as(&caller, &gone) {
+                // What has ended is let go with the shelf's own hold on it.
+                other.lose_events();
+            }
+        }
+    }
+
+    fn runs_as(&self, scope: &Arc<str>, key: &Fingerprint) -> Option<Arc<Running>> {
+        let running = self.running.lock();
+        let own = running.range((scope.clone(), String::new())..).take_while(|((whose, _), _)| whose == scope);
+        let mut named = own.filter(|((_, id), _)| self.fingerprint(StoredKind::Response, id) == *key);
+        named.next().map(|(_, running)| running.clone())
+    }
+
+    /// The events of a background response that can still be followed.
+    pub(super) fn followed(&self, scope: &Arc<str>, id: &str) -> Option<Arc<Running>> {
+        let key = self.fingerprint(StoredKind::Response, id);
+        let found = self.followed.lock().get(self.moment(), scope, &key).cloned();
+        found.or_else(|| self.running(scope, id))
+    }
+
+    /// The response is deleted: its events go too.
+    pub(super) fn forget_events(&self, scope: &Arc<str>, id: &str) {
+        let key = self.fingerprint(StoredKind::Response, id);
+        self.followed.lock().take(scope, &key);
+    }
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
