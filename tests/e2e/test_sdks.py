@@ -5,13 +5,14 @@ and google-genai are in test_sdks_responses.py and test_sdks_gemini.py.
 """
 
 import asyncio
+import base64
 import json
 
 import anthropic
 import openai
 import pytest
 
-from processes import Gateway
+from processes import Gateway, request
 from sdk_scene import (
     ANSWER,
     ANSWER_TOKENS,
@@ -335,6 +336,26 @@ def test_a_thinking_block_comes_back_with_its_signature_and_may_be_sent_again(me
     history += [{"role": "assistant", "content": first.content}, *user(SAID)]
     second = messages.messages.create(model="via-messages", max_tokens=2000, messages=history, thinking=thinking)
     assert text_of(second) == ANSWER
+
+
+@pytest.mark.parametrize("route", ["via-responses", "via-gemini"])
+def test_another_upstreams_proof_of_thinking_comes_back_to_it(messages, lab, route):
+    more = {"max_tokens": 2000, "thinking": {"type": "enabled", "budget_tokens": 1024}, "tools": MESSAGES_TOOLS}
+    history = user("call get_weather")
+    first = messages.messages.create(model=route, messages=history, **more)
+    [call] = [block for block in first.content if block.type == "tool_use"]
+    result = {"type": "tool_result", "tool_use_id": call.id, "content": "rain"}
+    history += [{"role": "assistant", "content": first.content}, {"role": "user", "content": [result]}]
+    second = messages.messages.create(model=route, messages=history, **more)
+    assert 'get_weather returned: "rain"' in text_of(second)
+    sent = request(lab.url, "GET", "/lab/requests").json()[-1]["body"]
+    proofs = (
+        [item["encrypted_content"] for item in sent["input"] if item["type"] == "reasoning"]
+        if route == "via-responses"
+        else [part["thoughtSignature"] for part in sent["contents"][1]["parts"] if "thoughtSignature" in part]
+    )
+    # The upstream's own, as it was, and without the gateway's mark.
+    assert len(proofs) == 1 and base64.b64decode(proofs[0]).startswith(b"turnkeep-lab")
 
 
 @pytest.mark.parametrize("route", ROUTES)

@@ -13,6 +13,7 @@ names=(claude-code codex gemini-cli opencode qwen-code)
 if [ "${ALL:-}" = 1 ]; then
   tests+=(tests/e2e/by_hand)
   names+=(cline)
+  export TURNKEEP_MATRIX="$PWD/docs/clients/matrix.md"
 fi
 bash tests/setup/agents.sh "${names[@]}"
 exec bash tests/setup/denied-net.sh .setup/current/bin/python -m pytest -p no:cacheprovider -v --durations=0 "${tests[@]}" ${ARGS:-}
