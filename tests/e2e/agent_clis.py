@@ -43,6 +43,8 @@ class Agent:
     # Its tool that runs a shell command, and the arguments that make it run `{command}`.
     tool: str
     arguments: str
+    # The model's name, where the CLI goes by it.
+    model: str = "agent-model"
 
     def installed(self):
         return (AGENTS / self.package / "node_modules" / ".bin").is_dir()
@@ -57,6 +59,15 @@ AGENTS_BY_NAME = {
     for agent in [
         Agent("claude-code", "claude-code", "messages", "Bash", '{"command":"{command}","description":"Read it"}'),
         Agent("codex", "codex", "responses", "exec_command", '{"cmd":"{command}"}'),
+        # With a model that it knows its tools sit in the input, in namespaces, and the shell is called by a program in JavaScript.
+        Agent(
+            "codex",
+            "codex-known",
+            "responses",
+            "functions__exec",
+            json.dumps({"input": 'const r = await tools.exec_command({cmd: "{command}"}); text(r.output);'}),
+            model="gpt-6-sol",
+        ),
         Agent("gemini-cli", "gemini-cli", "gemini", "run_shell_command", '{"command":"{command}"}'),
         Agent("opencode", "opencode", "chat", "bash", '{"command":"{command}","description":"Read it"}'),
         Agent("opencode", "opencode-messages", "messages", "bash", '{"command":"{command}","description":"Read it"}'),

@@ -18,7 +18,7 @@ class Scene:
     def __init__(self, folder, name, upstream, rules):
         self.agent = AGENTS_BY_NAME[name]
         self.word = "word" + secrets.token_hex(8)
-        self.model = "agent-model"
+        self.model = self.agent.model
         script = "".join(rule(self) for rule in rules)
         self.lab = Lab(folder, script)
         kind, path = KINDS[upstream]
