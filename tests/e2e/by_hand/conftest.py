@@ -32,7 +32,8 @@ def pytest_runtest_makereport(item, call):
     given = item.callspec.params
     for column, part, about in COLUMNS:
         if part in item.name and about in (None, given.get("fault"), given["upstream"] if part == "tool_loop" else None):
-            CAME_OUT[given["name"], column] = f"{report.duration:.0f} s" if report.passed else "**failed**"
+            told = dict(item.user_properties).get("came_out", f"{report.duration:.0f} s")
+            CAME_OUT[given["name"], column] = told if report.passed else "**failed**"
 
 
 def pytest_sessionfinish(session):
@@ -46,9 +47,9 @@ def pytest_sessionfinish(session):
         "",
         f"Written by `make test-clients ALL=1` on {datetime.date.today()}; a number is how long the whole run of the program took.",
         "A fault happens once, over the first upstream of another dialect: *529* an overload, *cut before* and *cut within* the",
-        "answer a connection that is reset, *error within* an error event of the provider's. It counts as passed when the turn was",
-        "answered all the same, or (Cline, Gemini CLI, within an answer) when the program ended with an error and not with a short",
-        "answer. *resumed*: a second run that takes the session up again, whose history reached the model.",
+        "answer a connection that is reset, *error within* an error event of the provider's. A number then means that the turn was",
+        "answered all the same; *error* that the program ended with an error of its own, and not with a short answer. *resumed*: a",
+        "second run that takes the session up again, whose history reached the model.",
         "",
         "Versions: " + ", ".join(f"{name} {version}" for agent in versions.values() for name, version in agent.items()) + ".",
         "",
