@@ -142,7 +142,7 @@ def test_the_program_of_a_page_runs_and_prints_the_answer(gateway, tmp_path, lan
     else:
         interpreter = "node"
         (tmp_path / "node_modules").symlink_to(ROOT / ".setup" / "js" / "node_modules")
-    done = subprocess.run([interpreter, file], env=environment(), capture_output=True, timeout=60, check=False)
+    done = subprocess.run([interpreter, file], env=environment(), capture_output=True, timeout=120, check=False)
     assert done.returncode == 0 and done.stdout.decode().count(ANSWER) >= 1, done.stderr.decode()[-3000:]
     # Each line is one client's.
     assert set(done.stdout.decode().split("\n")) <= {ANSWER, ""}
