@@ -131,13 +131,15 @@ pub(crate) fn stream(ask: &Ask, answer: &Answer) -> Vec<Piece> {
 pub(crate) fn error(status: u16, spec: &ErrorSpec) -> Value {
     let usual = match status {
         400 => "INVALID_ARGUMENT",
+        // Google has no word for these.
+        402 | 408 | 425 => "UNKNOWN",
         401 => "UNAUTHENTICATED",
         403 => "PERMISSION_DENIED",
         404 => "NOT_FOUND",
         409 => "ABORTED",
         429 => "RESOURCE_EXHAUSTED",
         499 => "CANCELLED",
-        503 => "UNAVAILABLE",
+        502 | 503 => "UNAVAILABLE",
         504 => "DEADLINE_EXCEEDED",
         500.. => "INTERNAL",
         _ => "FAILED_PRECONDITION",

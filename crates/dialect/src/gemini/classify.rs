@@ -1,5 +1,4 @@
 //! What an error of Gemini means: `google.rpc.Status` bodies, alone or in a list of one, by the rows of `classify_table`.
-//! For the Gemini upstream, which is not built yet.
 
 use super::classify_table::ROWS;
 use crate::classify::{self, Classified};
@@ -43,6 +42,16 @@ pub fn blocked(body: &[u8]) -> Option<ReplyFault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn money_told_as_a_400_is_the_accounts_and_a_quote_of_it_the_requests() {
+        let told = |message: &str| {
+            let body = format!(r#"{{"error":{{"code":400,"message":"{message}","status":"INVALID_ARGUMENT"}}}}"#);
+            reply_at(400, body.as_bytes(), 0).kind
+        };
+        assert_eq!(told("Your prepayment credits are depleted."), FaultKind::QuotaExhausted);
+        assert_eq!(told("contents[0]: 'Your prepayment credits are depleted' is no text"), FaultKind::RequestInvalid);
+    }
 
     #[test]
     fn a_blocked_prompt_is_a_policy_block_of_the_request() {

@@ -26,6 +26,11 @@ pub(crate) const ROWS: &[Row] = &[
     code(&["model_capacity_exhausted"], ModelOverloaded),
     // `quota_exhausted` is a model's share of a plan, and says when it comes back.
     code(&["rate_limit_exceeded", "ratelimitexceeded", "quota_exhausted"], RateLimited),
+    // Money, in the whole sentences that say nothing else, where the status speaks of the request or of rights.
+    sentence(&[400, 403], sentences::MONEY, QuotaExhausted),
+    // No status of Google's: what stands before it says so, whatever word comes with it.
+    status(&[402], QuotaExhausted),
+    status(&[529], ModelOverloaded),
     // Google's status words. Transient faults come in the shell of an authentication error too.
     code_sentences(&["unauthenticated", "permission_denied"], sentences::OVERLOADED, ModelOverloaded),
     code_sentences(&["unauthenticated", "permission_denied"], sentences::INTERNAL, UpstreamInternal),
@@ -55,14 +60,12 @@ pub(crate) const ROWS: &[Row] = &[
     sentence(&[401, 403], sentences::OVERLOADED, ModelOverloaded),
     sentence(&[401, 403], sentences::INTERNAL, UpstreamInternal),
     status(&[401], CredentialRejected),
-    status(&[402], QuotaExhausted),
     sentence(&[403], sentences::NO_ACCESS, ModelNotEntitled),
     words(&[404], &["model"], ModelNotFound),
     words(&[429], MONEY, QuotaExhausted),
     status(&[429], RateLimited),
     status(&[400, 404, 405, 406, 409, 410, 411, 412, 413, 414, 415, 422, 431, 501], RequestInvalid),
     status(&[451], PolicyBlocked),
-    status(&[529], ModelOverloaded),
     words(&[503], OVERLOAD, ModelOverloaded),
     status(&[499, 502, 503], UpstreamUnavailable),
     status(&[504], DeadlineExceeded),

@@ -48,7 +48,7 @@ async fn a_client_that_leaves_before_the_end_is_written_leaves_nothing_behind() 
 
 /// A turn whose upstream has answered whole, and whose client leaves with most of the reply still to come.
 async fn lost_at_the_end(way: Way, pair: Pair, exit: Exit, bytes: usize, forced: bool) -> (Place, Value) {
-    let place = Place::changed(way, pair, large(bytes), |plan| Plan { forced, ..plan }).await;
+    let place = Place::changed(way, pair, large(pair, bytes), |plan| Plan { forced, ..plan }).await;
     if forced {
         let asking = place.ask(way, pair, Takes::Little).await;
         let counters = place.closed(1).await;
@@ -97,7 +97,7 @@ async fn with_the_gate_forced_open_replies_that_lie_unread_count_as_delivered() 
 async fn an_http2_stream_that_is_reset_loses_its_reply_and_its_neighbour_gets_its_own() {
     let cases = matrix().into_iter().filter(|(way, _)| way.is_http2());
     join_all(cases.map(|(way, pair)| async move {
-        let first = Rule { body_contains: Some("Hello there".into()), ..large(BEYOND_IT) };
+        let first = Rule { body_contains: Some("Hello there".into()), ..large(pair, BEYOND_IT) };
         let rules = [first, Rule { text: Some("another".into()), ..Rule::default() }];
         let lab = lab(rules.map(|rule| Rule { usage: USAGE, ..rule })).await;
         let place = Place { served: served(plan(Up::at(pair.upstream, &lab)), way.is_tls()).await, lab };

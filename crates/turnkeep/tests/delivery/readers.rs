@@ -20,7 +20,7 @@ fn http1() -> Vec<(Way, Pair)> {
 async fn a_slow_reader_that_finishes_has_its_reply() {
     join_all(matrix().into_iter().map(|(way, pair)| async move {
         for bytes in [IN_THE_KERNEL, 3 * IN_THE_KERNEL] {
-            let place = Place::of(way, pair, large(bytes)).await;
+            let place = Place::of(way, pair, large(pair, bytes)).await;
             let mut asking = place.ask(way, pair, Takes::Little).await;
             place.answered(1).await;
             let counters = place.closed_but(0, 1).await;
@@ -30,7 +30,7 @@ async fn a_slow_reader_that_finishes_has_its_reply() {
                     assert!(asking.client().sip(1 << 10).await > 0);
                 }
             }
-            assert_said(pair, &asking.reply().await, &"x".repeat(bytes));
+            assert_said(pair, &asking.reply().await, &text_for(pair, bytes));
             let counters = place.closed(1).await;
             assert_eq!((ends(&counters), commits(&counters)), ([1, 0, 0, 0], [1, 1, 1]), "{way:?} {pair:?}");
         }
@@ -108,10 +108,10 @@ fn next_turn(pair: Pair, answer: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_next_turn_that_holds_the_answer_is_its_receipt_when_none_has_come_yet() {
     join_all(matrix().into_iter().map(|(way, pair)| async move {
-        let place = Place::of(way, pair, Rule { times: Some(1), ..large(IN_THE_KERNEL) }).await;
+        let place = Place::of(way, pair, Rule { times: Some(1), ..large(pair, IN_THE_KERNEL) }).await;
         let asking = place.ask(way, pair, Takes::Little).await;
         place.answered(1).await;
-        let answer = "x".repeat(IN_THE_KERNEL);
+        let answer = text_for(pair, IN_THE_KERNEL);
         // Another caller that says the same proves nothing.
         let mut other = Asking::connect(&place.served, way, Takes::Everything).await;
         let bearer = format!("Bearer {OTHER}");
@@ -136,11 +136,9 @@ async fn the_next_turn_that_holds_the_answer_is_its_receipt_when_none_has_come_y
 #[cfg(target_os = "linux")]
 async fn what_the_kernel_took_is_delivered_where_that_is_enough_and_not_where_the_peer_must_have_it() {
     join_all(matrix().into_iter().map(|(way, pair)| async move {
-        // Responses says a text five times over: as it comes, and in four endings.
-        let bytes = if pair.client == Dialect::Responses { IN_THE_KERNEL / 5 } else { IN_THE_KERNEL };
         for (level, delivered) in [("flushed", true), ("acked", false)] {
             let server = format!("delivery = {level:?}\n");
-            let place = Place::changed(way, pair, large(bytes), |plan| Plan { server, ..plan }).await;
+            let place = Place::changed(way, pair, large(pair, IN_THE_KERNEL), |plan| Plan { server, ..plan }).await;
             let asking = place.ask(way, pair, Takes::Little).await;
             place.upstream_done(1).await;
             if delivered {

@@ -20,8 +20,8 @@ const ANSWER: &str = "quartz-lantern";
 const QUESTION: &str = "Where is the velvet-anchor?";
 
 /// A long answer to the usual turn, and a short one, of words that are not found by chance, to another.
-async fn lab_of_two() -> turnkeep_lab::Lab {
-    let long = format!("{ANSWER} {}", "x".repeat(IN_THE_KERNEL));
+async fn lab_of_two(pair: Pair) -> turnkeep_lab::Lab {
+    let long = format!("{ANSWER} {}", text_for(pair, IN_THE_KERNEL));
     let first = Rule { body_contains: Some("Hello there".into()), text: Some(long), ..Rule::default() };
     let second = Rule { text: Some(ANSWER.into()), ..Rule::default() };
     lab([first, second].map(|rule| Rule { usage: USAGE, ..rule })).await
@@ -59,7 +59,7 @@ fn assert_nowhere(folder: &Path, words: &[&str]) {
 async fn held_and_cached_answers_outlive_a_restart_under_a_master_key_and_only_there() {
     join_all(all().into_iter().map(|pair| async move {
         for master in [true, false] {
-            let lab = lab_of_two().await;
+            let lab = lab_of_two(pair).await;
             let store = if master { MASTER.to_owned() } else { String::new() };
             let plan = Plan { store, ..plan(Up::at(pair.upstream, &lab)) };
             let place = Place { served: start(&plan, tempfile::tempdir().unwrap()).await, lab };
@@ -89,7 +89,7 @@ async fn held_and_cached_answers_outlive_a_restart_under_a_master_key_and_only_t
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_ends_the_wait_for_a_receipt_and_the_answer_is_held_for_the_retry() {
     join_all(all().into_iter().map(|pair| async move {
-        let lab = lab_of_two().await;
+        let lab = lab_of_two(pair).await;
         let server = "shutdown_grace = \"0s\"\n".to_owned();
         let plan = Plan { server, store: MASTER.to_owned(), ..plan(Up::at(pair.upstream, &lab)) };
         let place = Place { served: start(&plan, tempfile::tempdir().unwrap()).await, lab };

@@ -23,12 +23,12 @@ async fn an_answer_that_was_lost_is_given_to_the_same_request_and_the_upstream_i
     join_all(ways().into_iter().map(|(way, pair)| async move {
         for stream in [pair.stream, !pair.stream] {
             let case = format!("{way:?} {pair:?} {stream}");
-            let place = Place::of(way, pair, large(IN_THE_KERNEL)).await;
+            let place = Place::of(way, pair, large(pair, IN_THE_KERNEL)).await;
             place.lose(way, pair, Exit::Reset).await;
             assert_undelivered(&place.closed(1).await, &case);
             let again = Pair { stream, ..pair };
             let reply = place.turn(way, again).await;
-            assert_said(again, &reply, &"x".repeat(IN_THE_KERNEL));
+            assert_said(again, &reply, &text_for(pair, IN_THE_KERNEL));
             assert_eq!(reply.header("x-turnkeep-cache"), Some("held"), "{case}");
             assert_eq!(place.lab.requests().len(), 1, "{case}");
             let counters = place.closed(2).await;
@@ -48,11 +48,11 @@ async fn an_answer_that_was_lost_is_given_to_the_same_request_and_the_upstream_i
 async fn a_lost_answer_is_no_other_callers() {
     join_all(ways().into_iter().map(|(way, pair)| async move {
         for secret in [OTHER, SHARED] {
-            let place = Place::of(way, pair, large(IN_THE_KERNEL)).await;
+            let place = Place::of(way, pair, large(pair, IN_THE_KERNEL)).await;
             place.lose(way, pair, Exit::Reset).await;
             let bearer = format!("Bearer {secret}");
             let reply = turn_with(&place, way, pair, &[("authorization", &bearer)], "Hello there").await;
-            assert_said(pair, &reply, &"x".repeat(IN_THE_KERNEL));
+            assert_said(pair, &reply, &text_for(pair, IN_THE_KERNEL));
             assert_ne!(reply.header("x-turnkeep-cache"), Some("held"), "{way:?} {pair:?}");
             assert_eq!(place.lab.requests().len(), 2, "{way:?} {pair:?}");
             assert_eq!(place.closed(2).await["held"]["size"], 1, "{way:?} {pair:?}: it waits for its owner");
@@ -64,7 +64,7 @@ async fn a_lost_answer_is_no_other_callers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_answer_of_a_shared_key_is_not_held() {
     for (way, pair) in ways() {
-        let place = Place::of(way, pair, large(IN_THE_KERNEL)).await;
+        let place = Place::of(way, pair, large(pair, IN_THE_KERNEL)).await;
         let bearer = format!("Bearer {SHARED}");
         let mut asking = Asking::connect(&place.served, way, Takes::Little).await;
         asking.ask(pair, &[("authorization", &bearer)], &request(pair).to_string()).await;

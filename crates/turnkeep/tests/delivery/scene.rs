@@ -150,9 +150,16 @@ pub fn matrix() -> Vec<(Way, Pair)> {
     out
 }
 
-/// An answer of so many bytes, in one event.
-pub fn large(bytes: usize) -> Rule {
-    Rule { text: Some("x".repeat(bytes)), ..Rule::default() }
+/// A text of which a reply of so many bytes is made. A stream of Responses says it five times over: as it comes, and in
+/// four endings.
+pub fn text_for(pair: Pair, bytes: usize) -> String {
+    let times = if pair.client == Dialect::Responses && pair.stream { 5 } else { 1 };
+    "x".repeat(bytes / times)
+}
+
+/// An answer in one event, which makes a reply of so many bytes.
+pub fn large(pair: Pair, bytes: usize) -> Rule {
+    Rule { text: Some(text_for(pair, bytes)), ..Rule::default() }
 }
 
 /// Four words, held before the third.

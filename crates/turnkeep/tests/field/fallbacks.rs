@@ -64,8 +64,10 @@ async fn a_fault_without_a_status_goes_on_to_the_next_route() {
             let (world, _second) = two(pair, Up::at(pair.upstream, &first)).await;
             assert_said(pair, &turn(&world, pair).await, "second");
         }
-        let nobody = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap().local_addr().unwrap();
-        let (world, _second) = two(pair, Up::address(pair.upstream, nobody)).await;
+        // Bound and held, so that nobody else gets the address and listens there.
+        let nobody = tokio::net::TcpSocket::new_v4().unwrap();
+        nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let (world, _second) = two(pair, Up::address(pair.upstream, nobody.local_addr().unwrap())).await;
         assert_said(pair, &turn(&world, pair).await, "second");
     })
     .await;

@@ -14,9 +14,9 @@ pub const WORDS: &str = "one two three four";
 /// Retries come at once, and as many as a test asks for.
 pub const QUICK: &str = "backoff = \"1ms\"\nlongest_backoff = \"1ms\"\nretries_per_second = 1000.0\n";
 
-/// In every client dialect, on every kind of upstream, streamed and not, at once.
+/// In every client dialect, on every kind of upstream, streamed and plain by turns, at once.
 pub async fn each(test: impl AsyncFn(Pair)) {
-    join_all(pairs().into_iter().map(|pair| test(pair))).await;
+    join_all(dialects::covering().into_iter().map(|pair| test(pair))).await;
 }
 
 /// The streamed ones.

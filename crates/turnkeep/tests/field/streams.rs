@@ -163,7 +163,7 @@ async fn a_stream_that_was_opened_while_it_waited_still_fails_over_and_begins_on
         first.release("slow");
         let reply = client.reply().await;
         assert_eq!(crate::support::said(pair, &reply), WORDS, "{pair:?} {}", reply.text());
-        assert!(!reply.text().contains("\"error\""), "{pair:?} {}", reply.text());
+        assert!(!reply.text().replace("\"error\":null", "").contains("\"error\""), "{pair:?} {}", reply.text());
         assert_begins_once(pair, &reply);
     })
     .await;

@@ -1,6 +1,8 @@
 //! Whose fault it was: what is not the account's must leave the account alone, however often it happens.
+//!
+//! Each client dialect meets each kind of upstream once, streamed and plain by turns.
 
-use crate::support::dialects::{CHAT, assert_refused, assert_said};
+use crate::support::dialects::{CHAT, assert_refused, assert_said, covering};
 use crate::support::world::{account, assert_unblamed};
 use crate::support::*;
 use futures_util::future::join_all;
@@ -37,7 +39,7 @@ fn unacceptable(fault: AcceptFault) -> Script {
 }
 
 async fn for_all_pairs(counter: &'static str, attempts_each: u64, script: fn() -> Script, tls: bool) {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         let lab = if tls { tls_lab(script()).await } else { plain_lab(script()).await };
         four_in_a_row(pair, &lab, counter, attempts_each).await;
     }))
@@ -153,7 +155,7 @@ async fn a_refused_connection_is_not_the_accounts_fault() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn four_rejected_credentials_evict_the_account_and_the_caller_never_sees_a_401() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         let error = ErrorSpec { status: Some(401), ..ErrorSpec::default() };
         let lab = lab([Rule { error: Some(error), ..Rule::default() }]).await;
         let world = World::simple(pair, &lab).await;

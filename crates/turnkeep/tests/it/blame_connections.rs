@@ -1,6 +1,8 @@
 //! Whose fault a broken connection is: never the account's, and of one that died while idle not even an attempt's.
+//!
+//! Each client dialect meets each kind of upstream once, streamed and plain by turns.
 
-use crate::support::dialects::{assert_broke_off, assert_refused, assert_said, kind, streamed};
+use crate::support::dialects::{assert_broke_off, assert_refused, assert_said, covering, kind, streamed};
 use crate::support::world::{Plan, account, assert_unblamed};
 use crate::support::*;
 use futures_util::future::join_all;
@@ -45,7 +47,7 @@ async fn cannot_be_reached(pair: Pair, plan: &Plan, counter: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn four_refused_connections_in_a_row_leave_the_account_alone() {
     let addr = nobody_listens().await;
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         cannot_be_reached(pair, &Plan::over([Up::address(pair.upstream, addr)]), "connect_refused").await;
     }))
     .await;
@@ -53,7 +55,7 @@ async fn four_refused_connections_in_a_row_leave_the_account_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn four_unknown_names_in_a_row_leave_the_account_alone() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         let (kind, path) = kind(pair.upstream);
         let mut plan = Plan::over([]).models("[[models]]\nname = \"m\"\nroutes = [{ upstream = \"nowhere\" }]\n");
         plan.more = format!(
@@ -70,7 +72,7 @@ async fn four_unknown_certificates_in_a_row_leave_the_account_alone_and_nothing_
     let stranger = tls_lab(Script::default()).await;
     let ca = stranger.ca_pem().map(str::to_owned);
     let ca = &ca;
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         let lab = tls_lab(Script::default()).await;
         let up = Up { ca: ca.clone(), ..Up::at(pair.upstream, &lab) };
         cannot_be_reached(pair, &Plan::over([up]), "tls_failure").await;
@@ -81,7 +83,7 @@ async fn four_unknown_certificates_in_a_row_leave_the_account_alone_and_nothing_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn plain_http_spoken_to_a_tls_port_leaves_the_account_alone() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         let lab = tls_lab(Script::default()).await;
         let world = World::over([Up { ca: None, ..Up::at(pair.upstream, &lab) }]).await;
         for _ in 0..4 {
@@ -99,7 +101,7 @@ async fn plain_http_spoken_to_a_tls_port_leaves_the_account_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_that_end_as_soon_as_they_are_accepted_leave_the_account_alone() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         for fault in [AcceptFault::ResetOnAccept, AcceptFault::CloseOnAccept] {
             let accept = vec![AcceptRule { fault, times: None }];
             let lab = plain_lab(Script { accept, ..Script::default() }).await;
@@ -137,7 +139,7 @@ async fn died_while_idle(pair: Pair, lab: Lab, ends: fn(&Lab) -> usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_was_closed_while_idle_costs_neither_an_attempt_nor_a_sample() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         for ends in [Lab::close_idle, Lab::reset_idle] {
             died_while_idle(pair, lab([good()]).await, ends).await;
             died_while_idle(pair, tls_lab(Script::of([good()])).await, ends).await;
@@ -189,7 +191,7 @@ async fn one_request_each(lab: &Lab, reset: bool) -> (SocketAddr, Arc<AtomicUsiz
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kept_connection_that_ends_instead_of_answering_is_retried_at_once_on_a_fresh_one() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         for reset in [false, true] {
             let lab = lab([good()]).await;
             let (addr, ended) = one_request_each(&lab, reset).await;
@@ -269,7 +271,7 @@ async fn late_ends(lab: &Lab) -> (SocketAddr, watch::Receiver<usize>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_goaway_lets_the_answer_finish_and_the_next_turn_opens_a_connection_of_its_own() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         let lab = tls_lab(Script::of([faulty(Fault::Http2Goaway, None, None)])).await;
         let world = World::simple(pair, &lab).await;
         for _ in 0..3 {
@@ -307,7 +309,7 @@ async fn over_http2_the_other_serves(pair: Pair, rule: Rule, counter: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusing_goaway_or_a_reset_stream_before_content_is_passed_over() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         let before = Some(Point::BeforeHeaders);
         let refusing = faulty(Fault::Http2GoawayRefusing, None, None);
         over_http2_the_other_serves(pair, refusing, "connection_reset").await;
@@ -324,7 +326,7 @@ async fn a_refusing_goaway_or_a_reset_stream_before_content_is_passed_over() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kept_connection_that_refuses_by_goaway_is_retried_at_once_on_a_fresh_one() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         let refusing = Rule { nth: Some(2), ..faulty(Fault::Http2GoawayRefusing, None, None) };
         let lab = tls_lab(Script::of([refusing, good()])).await;
         let world = World::simple(pair, &lab).await;

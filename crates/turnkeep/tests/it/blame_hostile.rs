@@ -1,7 +1,9 @@
 //! Hostile replies: waits that are none or last for ever, bodies without an end or in another encoding, heads like bombs.
 //! Each is bounded, classified, and leaves a standing that is right.
+//!
+//! Each client dialect meets each kind of upstream once, streamed and plain by turns.
 
-use crate::support::dialects::{CHAT, assert_refused, assert_said};
+use crate::support::dialects::{CHAT, assert_refused, assert_said, covering};
 use crate::support::world::{account, assert_unblamed};
 use crate::support::*;
 use futures_util::future::join_all;
@@ -55,7 +57,7 @@ async fn a_wait_that_is_none_becomes_the_default_of_15_seconds() {
         &nines,
     ];
     let values = &values;
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         for value in values {
             let (left, told) = cools_for(pair, limited(&[("retry-after", value)])).await;
             let value = &value[..value.len().min(40)];
@@ -70,7 +72,7 @@ async fn a_wait_that_is_none_becomes_the_default_of_15_seconds() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_of_days_is_capped_at_six_hours_and_the_client_is_told_at_most_ten_minutes() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         for value in ["100000", "604800", "{date+864000}", "21601"] {
             let (left, told) = cools_for(pair, limited(&[("retry-after", value)])).await;
             assert!(is_about(left, 6 * 3600), "{pair:?} {value}: {left:?}");
@@ -82,7 +84,7 @@ async fn a_wait_of_days_is_capped_at_six_hours_and_the_client_is_told_at_most_te
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_date_is_measured_from_the_replys_own_clock() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         // The upstream's clock is a day behind.
         let rule = limited(&[("date", "{date-86400}"), ("retry-after", "{date-86370}")]);
         let (left, told) = cools_for(pair, rule).await;
@@ -96,7 +98,7 @@ const MANY: usize = 10 << 20;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_error_body_of_ten_megabytes_is_read_to_its_bound_and_means_what_its_beginning_says() {
-    for pair in pairs() {
+    for pair in covering() {
         let filler = "x".repeat(MANY);
         let message =
             format!(r#"{{"type":"error","error":{{"type":"invalid_request_error","message":"odd {filler}"}}}}"#);
@@ -122,7 +124,7 @@ async fn error_bodies_in_other_encodings_are_classified_by_what_can_be_read() {
     let latin: Vec<u8> = json.chars().map(|char| u8::try_from(u32::from(char)).unwrap()).collect();
     let nonsense: Vec<u8> = (0..=255).cycle().take(4096).collect();
     let bodies = &[utf16, utf16_big, latin, nonsense];
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         for body in bodies {
             for (status, counter, told) in [
                 (500, "upstream_internal", 502),
@@ -147,7 +149,7 @@ async fn error_bodies_in_other_encodings_are_classified_by_what_can_be_read() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_429_whose_body_is_garbage_is_still_a_429() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         let gzip = ("content-encoding".to_owned(), "gzip".to_owned());
         for (body, headers) in [(vec![0xff, 0xfe, 0x00, 0x7b], vec![]), (b"no gzip".to_vec(), vec![gzip])] {
             let rule = Rule {
@@ -168,7 +170,7 @@ async fn heads_of_a_megabyte_or_of_five_hundred_headers_are_no_http_and_nobodys_
     let many: std::collections::BTreeMap<String, String> =
         (0..500).map(|number| (format!("x-bomb-{number}"), "tick".to_owned())).collect();
     let many = &many;
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         for tls in [false, true] {
             let bombs = [
                 Rule { fault: Some(Fault::HeaderOverflow), ..Rule::default() },

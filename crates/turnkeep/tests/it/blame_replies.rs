@@ -1,7 +1,9 @@
 //! What an upstream's error reply does to the account that got it, form by form: money, rate, the request, somebody
 //! else's trouble in the shell of a refusal, and what nobody thought of.
+//!
+//! Each client dialect meets each kind of upstream once, streamed and plain by turns.
 
-use crate::support::dialects::{assert_refused, assert_said, saying};
+use crate::support::dialects::{assert_refused, assert_said, covering, saying};
 use crate::support::world::{Plan, account, assert_unblamed};
 use crate::support::*;
 use futures_util::future::join_all;
@@ -64,7 +66,7 @@ const NO_CREDIT: &str = "Your credit balance is too low to access the Anthropic 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn too_little_credit_told_as_a_400_cools_the_accounts_quota_and_the_turn_goes_on() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         let rule = says(400, Some("invalid_request_error"), None, NO_CREDIT);
         assert_eq!(cooled_and_passed_over(pair, rule, "quota_exhausted").await, cools("quota", "quota_exhausted"));
     }))
@@ -73,7 +75,7 @@ async fn too_little_credit_told_as_a_400_cools_the_accounts_quota_and_the_turn_g
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_400_of_the_request_asks_nobody_else_and_quotes_of_credit_in_it_charge_nobody() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         for message in ["messages.0: odd", "messages.0: the text 'Your credit balance is too low' is not allowed"] {
             let lab = lab([says(400, Some("invalid_request_error"), None, message)]).await;
             let world = World::over([Up::at(pair.upstream, &lab).accounts(&["a", "b", "c"])]).await;
@@ -94,7 +96,7 @@ async fn a_400_of_the_request_asks_nobody_else_and_quotes_of_credit_in_it_charge
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_429_of_money_cools_the_quota_and_a_429_of_rate_the_account() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         let money = match pair.upstream {
             Dialect::Gemini => says(429, None, None, "Your prepayment credits are depleted."),
             Dialect::Chat | Dialect::Responses => {
@@ -124,7 +126,7 @@ async fn errors_in_lists_and_with_numbers_for_codes_are_understood() {
     let number = json!({"error": {"code": 429, "message": "Slow down."}});
     let detail = json!({"detail": [{"type": "int_parsing", "msg": "odd"}]});
     let [list, number, detail] = &[list, number, detail].map(|body| body.to_string());
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         for body in [list, number] {
             let cooled = cooled_and_passed_over(pair, raw(429, "application/json", body), "rate_limited").await;
             assert_eq!(cooled, cools("account", "rate_limited"), "{body}");
@@ -155,7 +157,7 @@ const PAGE: &str = "<!DOCTYPE html><html><head><title>Attention Required!</title
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_proxies_in_any_status_leave_the_account_alone() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         for status in [200, 401, 403, 500, 502, 503, 520] {
             let lab = lab([raw(status, "text/html; charset=utf-8", PAGE)]).await;
             let world = World::simple(pair, &lab).await;
@@ -181,7 +183,7 @@ fn shell(turn: u16) -> Rule {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn four_errors_in_the_shell_of_a_refusal_leave_the_account_alone_and_the_fifth_charges_one() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         let mut rules: Vec<Rule> = (1..=4).map(|turn| Rule { times: Some(1), ..shell(turn) }).collect();
         rules.push(good());
         let lab = lab(rules.clone()).await;
@@ -212,7 +214,7 @@ async fn four_errors_in_the_shell_of_a_refusal_leave_the_account_alone_and_the_f
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fifteen_shells_without_a_success_evict_a_key_that_hides_behind_them() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         let lab = lab([shell(1)]).await;
         let world = World::of(&Plan::over([Up::at(pair.upstream, &lab)]).tuning("backoff = \"1ms\"")).await;
         for turn in 1..=15u64 {
@@ -263,7 +265,7 @@ async fn unknown_codes_are_warned_about_once_each_and_64_of_them_at_most() {
         ..says(418, Some("flux_drift"), Some(&format!("flux_{number}")), "The flux has drifted.")
     };
     let rules: Vec<Rule> = (100..180).map(by_code).collect();
-    for (number, pair) in pairs().into_iter().enumerate() {
+    for (number, pair) in covering().into_iter().enumerate() {
         let lab = lab(rules.clone()).await;
         let world = World::of(&Plan::over([Up::at(pair.upstream, &lab)]).tuning("backoff = \"1ms\"")).await;
         let before = logged.warnings("").len();

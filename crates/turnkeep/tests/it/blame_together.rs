@@ -1,6 +1,8 @@
 //! Corroboration: a second account that refuses a turn with the same words convicts the request, and nobody else.
+//!
+//! Each client dialect meets each kind of upstream once, streamed and plain by turns.
 
-use crate::support::dialects::assert_refused;
+use crate::support::dialects::{assert_refused, covering};
 use crate::support::world::{Plan, account, assert_unblamed};
 use crate::support::*;
 use futures_util::future::join_all;
@@ -21,7 +23,7 @@ const THREE: [&str; 3] = ["a", "b", "c"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_unnamed_403_from_a_second_account_convicts_the_request() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         // The words differ as those of one cause do: by an id.
         let rules = [
             refuses(Some("secret-a"), 403, None, "Not from here (req_01ab)."),
@@ -51,7 +53,7 @@ async fn the_same_unnamed_403_from_a_second_account_convicts_the_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn different_refusals_convict_nobody() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         let bare = |account: Option<&str>, words: &str| Rule {
             account: account.map(str::to_owned),
             status: Some(403),
@@ -85,7 +87,7 @@ async fn different_refusals_convict_nobody() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_revoked_keys_that_say_the_same_are_both_evicted() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         let lab = lab([]).await;
         for secret in ["secret-a", "secret-b"] {
             lab.set_account(secret, turnkeep_lab::AccountState::Revoked);
@@ -107,7 +109,7 @@ async fn two_revoked_keys_that_say_the_same_are_both_evicted() {
 /// Four shells have come on account `a` in earlier turns. The fifth would charge it, but in the same turn `b` says the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_charge_of_a_fifth_shell_is_taken_back_when_a_second_account_says_the_same() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         let shell = || refuses(None, 403, None, "internal error");
         let [first, second] = [lab([shell()]).await, lab([]).await];
         let ups = [Up::at(pair.upstream, &first), Up::at(pair.upstream, &second).accounts(&["b"])];

@@ -123,7 +123,11 @@ fn frames(pair: Pair) -> (Vec<String>, Option<usize>) {
 fn wanted(pair: Pair) -> String {
     let (frames, withheld) = frames(pair);
     let seen = frames.iter().enumerate().filter(|(at, _)| Some(*at) != withheld);
-    seen.map(|(_, frame)| frame.as_str()).collect()
+    // Gemini's clients take a comment for JSON: of one, the empty line is left that ended it.
+    let of = |frame: &'_ str| {
+        if pair.client == Dialect::Gemini && frame.starts_with(':') { "\n".to_owned() } else { frame.to_owned() }
+    };
+    seen.map(|(_, frame)| of(frame)).collect()
 }
 
 async fn arrives_as_sent(pair: Pair, chunk_bytes: Option<usize>, content_encoding: Option<ContentEncoding>) {

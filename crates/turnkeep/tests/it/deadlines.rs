@@ -1,6 +1,8 @@
 //! Each clock ends what it bounds, says so in the client's dialect, and blames no account.
+//!
+//! Each client dialect meets each kind of upstream once, streamed and plain by turns.
 
-use crate::support::dialects::{assert_broke_off, assert_refused, streamed};
+use crate::support::dialects::{assert_broke_off, assert_refused, covering, streamed};
 use crate::support::world::assert_unblamed;
 use crate::support::*;
 use futures_util::future::join_all;
@@ -11,7 +13,7 @@ fn hanging(at: Option<Point>) -> Rule {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_callers_own_time_ends_a_turn_with_a_504() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         for at in [None, Some(Point::AfterPreamble)] {
             let lab = lab([hanging(at)]).await;
             let world = World::two(pair, &lab).await;
@@ -31,7 +33,7 @@ async fn the_callers_own_time_ends_a_turn_with_a_504() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_callers_own_time_ends_the_wait_for_a_slot_too() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         let lab = lab([Rule { gate: Some("held".into()), ..Rule::default() }]).await;
         let world = World::over([Up::at(pair.upstream, &lab).slots(1)]).await;
         let mut holder = world.client().await;
@@ -82,7 +84,7 @@ async fn a_stream_that_falls_silent_ends_in_the_dialects_error_form() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_takes_longer_than_the_whole_time_ends_with_a_504() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         let lab = lab([hanging(None)]).await;
         let world = World::over([Up::at(pair.upstream, &lab).timeouts("total = \"200ms\"")]).await;
         assert_refused(pair, &world.client().await.turn(pair).await, 504);
@@ -108,7 +110,7 @@ async fn a_stream_that_goes_on_outlives_the_whole_time_that_bounds_its_beginning
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_time_that_is_none_is_refused_and_names_the_header() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         let lab = lab([]).await;
         let world = World::simple(pair, &lab).await;
         let mut client = world.client().await;
