@@ -187,7 +187,10 @@ async fn a_translated_stream_means_the_same_however_it_is_cut_and_compressed() {
     for chunk_bytes in 1..=40 {
         let encodings = [None, Some(ContentEncoding::Gzip), Some(ContentEncoding::Br), Some(ContentEncoding::Zstd)];
         let content_encoding = encodings[chunk_bytes % 4];
-        join_all(pairs().into_iter().filter(|pair| pair.client != pair.upstream).map(|pair| async move {
+        // Every way meets every third size, and every size a third of the ways.
+        let ways = pairs().into_iter().filter(|pair| pair.client != pair.upstream).enumerate();
+        let ways = ways.filter(|(at, _)| at % 3 == chunk_bytes % 3);
+        join_all(ways.map(|(_, pair)| async move {
             let rule =
                 Rule { text: Some(words.into()), chunk_bytes: Some(chunk_bytes), content_encoding, ..Rule::default() };
             let lab = lab([rule]).await;

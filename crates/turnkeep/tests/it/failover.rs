@@ -129,7 +129,12 @@ async fn a_broken_connection_before_content_is_passed_over_without_the_clients_k
 #[tokio::test(flavor = "multi_thread")]
 async fn an_overload_inside_of_a_stream_before_content_is_passed_over() {
     let rule = || Rule {
-        error: Some(ErrorSpec { status: Some(529), kind: Some("overloaded_error".into()), ..ErrorSpec::default() }),
+        error: Some(ErrorSpec {
+            status: Some(529),
+            kind: Some("overloaded_error".into()),
+            message: Some("Overloaded".into()),
+            ..ErrorSpec::default()
+        }),
         ..fault(Fault::ErrorInStream, None)
     };
     join_all(streamed().into_iter().map(|pair| async move {
