@@ -119,7 +119,7 @@ fn one_part(at: usize, nth: usize, part: &Value) -> Result<(), Refused> {
         if !inline["mimeType"].as_str().is_some_and(|kind| kind.contains('/')) {
             return Err(Refused::bad(format!("Invalid value at '{path}.inline_data': mime_type is required.")));
         }
-        if !inline["data"].as_str().is_some_and(|data| standard_base64(data).is_some()) {
+        if inline["data"].as_str().and_then(standard_base64).is_none() {
             return Err(Refused::bad(format!(
                 "Invalid value at '{path}.inline_data.data' (TYPE_BYTES), Base64 decoding failed."
             )));
@@ -136,9 +136,8 @@ fn one_part(at: usize, nth: usize, part: &Value) -> Result<(), Refused> {
         return Err(Refused::bad(format!("Invalid value at '{path}.function_call'.")));
     }
     let result = &part["functionResponse"];
-    if !result.is_null()
-        && !(result["name"].as_str().is_some_and(|name| !name.is_empty()) && result["response"].is_object())
-    {
+    let named = result["name"].as_str().is_some_and(|name| !name.is_empty());
+    if !result.is_null() && (!named || !result["response"].is_object()) {
         return Err(Refused::bad(format!(
             "* GenerateContentRequest.{path}.function_response.name: Name cannot be empty."
         )));
