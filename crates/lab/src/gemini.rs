@@ -139,7 +139,7 @@ pub(crate) fn error(status: u16, spec: &ErrorSpec) -> Value {
         409 => "ABORTED",
         429 => "RESOURCE_EXHAUSTED",
         499 => "CANCELLED",
-        502 | 503 => "UNAVAILABLE",
+        502 | 503 | 529 => "UNAVAILABLE",
         504 => "DEADLINE_EXCEEDED",
         500.. => "INTERNAL",
         _ => "FAILED_PRECONDITION",

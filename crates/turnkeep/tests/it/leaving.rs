@@ -258,7 +258,8 @@ async fn leaving_with_a_reply_that_was_never_read_ends_the_upstreams_work() {
         join_all(pairs().into_iter().filter(|pair| pair.stream).map(|pair| async move {
             // Far more than the sockets on the way can hold, and held at its end.
             let at = Some(Point::BeforeTerminal);
-            let rule = Rule { words: Some(100_000), gate: Some("held".into()), gate_at: at, ..Rule::default() };
+            let text = Some(format!("word1 {}", format!("{} ", "x".repeat(8_000)).repeat(1_600)));
+            let rule = Rule { text, gate: Some("held".into()), gate_at: at, ..Rule::default() };
             let lab = lab([rule]).await;
             let world = World::simple(pair, &lab).await;
             let mut client = world.client().await;

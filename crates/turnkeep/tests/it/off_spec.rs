@@ -19,7 +19,7 @@ fn frames() -> Vec<String> {
     events.iter().map(|data| format!("data: {data}\n\n")).collect()
 }
 
-const BODY: &str = r#"{"id":"resp_1","model":"upstream-m","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"one two"}]}],"usage":{"input_tokens":7,"output_tokens":3}}"#;
+const BODY: &str = r#"{"id":"resp_1","model":"upstream-m","status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"one two"}]}],"usage":{"input_tokens":7,"output_tokens":3}}"#;
 
 fn ways() -> Vec<Pair> {
     dialects::pairs().into_iter().filter(|pair| pair.upstream == Dialect::Responses).collect()
