@@ -1,5 +1,7 @@
 //! Images and files whose bytes are none: refused with their place for every client, whatever the target.
 
+#![allow(clippy::unwrap_used, reason = "a test's functions, too, end by panicking")]
+
 use turnkeep_base::Dialect;
 use turnkeep_dialect::request::{self, ClientRequest, InPath, Operation, StreamForm, write_for};
 

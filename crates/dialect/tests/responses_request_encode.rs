@@ -381,13 +381,11 @@ fn a_limit_below_the_apis_least_is_raised_to_it_and_named() {
 /// What is said and done in a turn, without the system prompt, which is one text behind a translation.
 fn heard(turn: &Turn<'_>) -> Vec<(Role, Vec<String>)> {
     fn brief(body: &Body<'_>) -> String {
-        match body {
-            Body::ToolResult { id, content, is_error } => {
-                let inside: Vec<_> = content.iter().map(|part| brief(&part.body)).collect();
-                format!("{id} {is_error} {inside:?}")
-            }
-            other => format!("{other:?}"),
+        if let Body::ToolResult { id, content, is_error } = body {
+            let inside: Vec<_> = content.iter().map(|part| brief(&part.body)).collect();
+            return format!("{id} {is_error} {inside:?}");
         }
+        format!("{body:?}")
     }
     let rest = turn.messages.iter().skip_while(|message| message.role == Role::System);
     rest.map(|message| (message.role, message.parts.iter().map(|part| brief(&part.body)).collect())).collect()
