@@ -141,7 +141,7 @@ fn what_has_no_form_is_refused_by_its_path() {
         assert_eq!(error.path, "messages[3].content[1]");
         assert!(error.message.contains(word), "{error}");
     }
-    assert_eq!(refused(&turn(vec![message(Role::User, vec![])])).path, "input");
+    assert_eq!(refused(&turn(vec![message(Role::User, vec![])])).path, "messages");
 }
 
 #[test]
@@ -339,7 +339,7 @@ fn settings_go_to_their_places_and_the_rest_is_named() {
     let body = turn(vec![user()]);
     let full = Turn {
         stream: true,
-        max_output: Some(7),
+        max_output: Some(70),
         temperature: Some("0.50"),
         top_p: Some("1"),
         top_k: Some("5"),
@@ -357,7 +357,7 @@ fn settings_go_to_their_places_and_the_rest_is_named() {
     };
     let (body, encoded) = written(&full);
     assert!(String::from_utf8_lossy(&encoded.body).contains("\"temperature\":0.50,"));
-    assert_eq!((&body["max_output_tokens"], &body["top_p"], &body["stream"]), (&json!(7), &json!(1), &json!(true)));
+    assert_eq!((&body["max_output_tokens"], &body["top_p"], &body["stream"]), (&json!(70), &json!(1), &json!(true)));
     assert_eq!(
         body["text"],
         json!({"format": {"type": "json_schema", "name": "answer", "schema": {}}, "verbosity": "low"})
@@ -401,6 +401,13 @@ fn comes_back(body: &str) {
     let twice = encode(Dialect::Responses, &second, "m").unwrap();
     let value = |body: &Bytes| serde_json::from_slice::<Value>(body).unwrap();
     assert_eq!(value(&twice.body), value(&once.body));
+}
+
+#[test]
+fn a_limit_below_the_least_that_is_taken_is_raised_to_it_and_named() {
+    let turn = Turn { max_output: Some(1), ..turn(vec![message(Role::User, vec![text("hi")])]) };
+    let (body, encoded) = written(&turn);
+    assert_eq!((&body["max_output_tokens"], encoded.dropped), (&json!(16), vec!["max_output_tokens".to_owned()]));
 }
 
 #[test]

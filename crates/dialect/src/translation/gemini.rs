@@ -104,17 +104,17 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "`generationConfig.topK`",
         r#"{"generationConfig":{"topK":5}}"#,
-        [Dropped("top_k"), Dropped("top_k"), to("top_k", "5"), Own],
+        [Dropped("generationConfig.topK"), Dropped("generationConfig.topK"), to("top_k", "5"), Own],
     ),
     row(
         "`generationConfig.seed`",
         r#"{"generationConfig":{"seed":7}}"#,
-        [to("seed", "7"), Dropped("seed"), Dropped("seed"), Own],
+        [to("seed", "7"), Dropped("generationConfig.seed"), Dropped("generationConfig.seed"), Own],
     ),
     row(
         "`generationConfig.stopSequences`",
         r#"{"generationConfig":{"stopSequences":["X"]}}"#,
-        [to("stop", r#"["X"]"#), Dropped("stop"), to("stop_sequences", r#"["X"]"#), Own],
+        [to("stop", r#"["X"]"#), Dropped("generationConfig.stopSequences"), to("stop_sequences", r#"["X"]"#), Own],
     ),
     row(
         "`generationConfig.candidateCount` above 1",
