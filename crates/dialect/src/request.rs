@@ -150,7 +150,10 @@ impl ClientRequest {
             edits.push(Edit { span: self.spans.model.clone(), with });
         }
         match self.dialect {
-            Dialect::Chat => edits.extend(chat::request::usage_edit(self)),
+            Dialect::Chat => {
+                edits.extend(chat::request::usage_edit(self));
+                edits.extend(strip_edits(self, Foreign::Enveloped));
+            }
             Dialect::Responses => edits.extend(responses::request::edits(self)),
             Dialect::Gemini => edits.extend(gemini::request::edits(self)),
             // Thinking that no Messages upstream made: the conversation has been elsewhere.
