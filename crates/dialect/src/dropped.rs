@@ -25,7 +25,7 @@ pub fn in_words(client: Dialect, canonical: &str) -> &str {
     let words = match canonical {
         "messages" => ["messages", "input", "messages", "contents"],
         "stop" | "stop_sequences" => ["stop", "stop", "stop_sequences", "generationConfig.stopSequences"],
-        "max_output_tokens" => ["max_tokens", "max_output_tokens", "max_tokens", "generationConfig.maxOutputTokens"],
+        "max_tokens" => ["max_tokens", "max_output_tokens", "max_tokens", "generationConfig.maxOutputTokens"],
         "temperature" => ["temperature", "temperature", "temperature", "generationConfig.temperature"],
         "top_p" => ["top_p", "top_p", "top_p", "generationConfig.topP"],
         "top_k" => ["top_k", "top_k", "top_k", "generationConfig.topK"],

@@ -128,7 +128,7 @@ fn images_and_files_of_the_user_are_carried() {
 #[test]
 fn what_has_no_form_is_refused_by_its_path() {
     let sound =
-        Body::File(File { media_type: Some("audio/wav".into()), name: None, source: FileSource::Data("A".into()) });
+        Body::File(File { media_type: Some("audio/wav".into()), name: None, source: FileSource::Data("AAAA".into()) });
     for (role, body, word) in [
         (Role::User, sound, "audio/wav"),
         (Role::User, Body::Other("smell".into()), "`smell`"),
@@ -367,6 +367,17 @@ fn settings_go_to_their_places_and_the_rest_is_named() {
     assert_eq!(encoded.dropped, ["stop", "top_k", "seed", "presence_penalty", "frequency_penalty", "metadata"]);
 }
 
+#[test]
+fn a_limit_below_the_apis_least_is_raised_to_it_and_named() {
+    for (asked, sent, dropped) in [(1, 16, &["max_tokens"][..]), (16, 16, &[]), (17, 17, &[])] {
+        let (body, encoded) = written(&Turn { max_output: Some(asked), ..turn(vec![user()]) });
+        assert_eq!(
+            (&body["max_output_tokens"], encoded.dropped.iter().map(String::as_str).collect::<Vec<_>>()),
+            (&json!(sent), dropped.to_vec())
+        );
+    }
+}
+
 /// What is said and done in a turn, without the system prompt, which is one text behind a translation.
 fn heard(turn: &Turn<'_>) -> Vec<(Role, Vec<String>)> {
     fn brief(body: &Body<'_>) -> String {
@@ -401,13 +412,6 @@ fn comes_back(body: &str) {
     let twice = encode(Dialect::Responses, &second, "m").unwrap();
     let value = |body: &Bytes| serde_json::from_slice::<Value>(body).unwrap();
     assert_eq!(value(&twice.body), value(&once.body));
-}
-
-#[test]
-fn a_limit_below_the_least_that_is_taken_is_raised_to_it_and_named() {
-    let turn = Turn { max_output: Some(1), ..turn(vec![message(Role::User, vec![text("hi")])]) };
-    let (body, encoded) = written(&turn);
-    assert_eq!((&body["max_output_tokens"], encoded.dropped), (&json!(16), vec!["max_output_tokens".to_owned()]));
 }
 
 #[test]

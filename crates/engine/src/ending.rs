@@ -178,6 +178,13 @@ fn of_unavailable(unavailable: Unavailable, now: Moment) -> ClientError {
     error
 }
 
+/// An idempotency key that stands for another request.
+pub fn idempotency_key_reused() -> ClientError {
+    let message = "idempotency-key: this key was used for another request; a key stands for one request for 24 hours, so \
+                   send a new one with a new request";
+    ClientError { param: Some("idempotency-key".into()), ..ClientError::new(422, "idempotency_key_reused", message) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -115,16 +115,17 @@ fn chat_usage() -> Value {
     json!({"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"prompt_tokens_details":{"cached_tokens":2},"completion_tokens_details":{"reasoning_tokens":3}})
 }
 
+fn grow(field: &mut Value, more: &str) {
+    *field = json!(field.as_str().unwrap_or_default().to_owned() + more);
+}
+
 fn chat_whole(says: &[Say], finish: &str) -> Value {
     let mut message = json!({"role":"assistant","content":null});
     for say in says {
         match say {
-            Say::Think(text, _) => message["reasoning_content"] = json!(text),
-            Say::Text(pieces) => {
-                let before = message["content"].as_str().unwrap_or_default();
-                message["content"] = json!(before.to_owned() + &pieces.concat());
-            }
-            Say::Refuse(text) => message["refusal"] = json!(text),
+            Say::Think(text, _) => grow(&mut message["reasoning_content"], text),
+            Say::Text(pieces) => grow(&mut message["content"], &pieces.concat()),
+            Say::Refuse(text) => grow(&mut message["refusal"], text),
             Say::Call(id, name, pieces) => {
                 if message["tool_calls"].is_null() {
                     message["tool_calls"] = json!([]);

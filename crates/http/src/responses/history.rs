@@ -17,13 +17,13 @@ fn wrong(status: u16, code: &'static str, param: &str, message: String) -> Clien
 
 /// There is no such response for this caller, whoever else may have one.
 pub(super) fn no_response(param: &str, id: &str) -> ClientError {
-    let message = format!("{param}: there is no stored response {id:?} that this key can use");
+    let message = format!("{param}: there is no stored response {:?} that this key can use", shown(id));
     wrong(404, "previous_response_not_found", param, message)
 }
 
 /// There is no such conversation for this caller.
 pub(super) fn no_conversation(id: &str) -> ClientError {
-    let message = format!("conversation: there is no conversation {id:?} that this key can use");
+    let message = format!("conversation: there is no conversation {:?} that this key can use", shown(id));
     wrong(404, "conversation_not_found", "conversation", message)
 }
 
@@ -37,11 +37,22 @@ pub(super) fn conversation_locked(id: &str) -> ClientError {
 }
 
 /// With its history a request is longer than one may be.
-pub(super) fn too_long(limit: usize) -> ClientError {
+pub(super) fn too_long(param: &str, limit: usize) -> ClientError {
     let message = format!(
-        "the request with its stored history is larger than {limit} bytes; begin anew with less, or raise server.max_body"
+        "{param}: the request with its stored history is larger than {limit} bytes; begin anew with less of it as input, or \
+         raise server.max_body"
     );
-    ClientError::new(413, "too_large", message)
+    wrong(400, "history_too_long", param, message)
+}
+
+/// An id as an error shows it: what is far longer than any id is cut.
+pub(super) fn shown(id: &str) -> String {
+    const CHARS: usize = 80;
+    let mut short: String = id.chars().take(CHARS).collect();
+    if short.len() < id.len() {
+        short.push('…');
+    }
+    short
 }
 
 /// The responses that this one goes on from, itself the last.
@@ -83,8 +94,15 @@ pub(super) async fn chain(
         }
         bytes = bytes.saturating_add(response.response.len());
         bytes = bytes.saturating_add(response.input.iter().map(String::len).sum());
-        if bytes > limit.saturating_mul(2) || chain.len() >= CHAIN {
-            return Err(too_long(limit));
+        if bytes > limit.saturating_mul(2) {
+            return Err(too_long(PARAM, limit));
+        }
+        if chain.len() >= CHAIN {
+            let message = format!(
+                "{PARAM}: more than {CHAIN} responses go on from each other up to {first:?}; begin anew with the history as \
+                 input"
+            );
+            return Err(wrong(400, "history_too_long", PARAM, message));
         }
         next = response.previous.clone();
         chain.push(response);
@@ -127,7 +145,8 @@ pub(super) async fn resolved(
         };
         let path = format!("input[{index}]");
         let Some(item) = item else {
-            let message = format!("{path}: there is no stored item {id:?} that this key can use; send the item itself");
+            let message =
+                format!("{path}: there is no stored item {:?} that this key can use; send the item itself", shown(id));
             return Err(wrong(404, "item_not_found", &path, message));
         };
         if let Some(place) = input.get_mut(*index) {

@@ -1,14 +1,17 @@
 //! Where responses and conversations are found: by their owner and id, nowhere else, and as long as they are used.
 
-use super::background::Running;
 use super::record::{StoredConversation, StoredResponse};
+use super::running::Running;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+use turnkeep_base::limit::IDEMPOTENT_FOR;
 use turnkeep_base::{ClientError, Fingerprint};
 use turnkeep_dialect::identity;
 use turnkeep_engine::ports::{ContentStore, StoreError, StoredKey, StoredKind, StoredThing, WallClock};
@@ -27,8 +30,15 @@ const FOLLOWED: ShelfBounds = ShelfBounds { count: 4096, bytes: 128 << 20 };
 /// How long after the last event.
 const FOLLOWED_FOR: Duration = Duration::from_secs(2 * 3600);
 
+/// Background responses that run at once: of one caller, and of all.
+const RUNNING_EACH: usize = 100;
+const RUNNING_ALL: usize = 4096;
+
+/// How long a repeated request waits for the one before it.
+const SAME_WAIT: Duration = Duration::from_secs(600);
+
 /// Whose and which.
-pub(super) type Name = (Arc<str>, String);
+type Name = (Arc<str>, String);
 
 /// Everything that is stored.
 pub(crate) struct Library {
@@ -36,21 +46,30 @@ pub(crate) struct Library {
     hash_key: [u8; 32],
     clock: Arc<dyn WallClock>,
     idle_ms: AtomicU64,
-    locked: Mutex<BTreeSet<Name>>,
+    /// What one request has for itself, with what that request is known by.
+    locked: Mutex<BTreeMap<(StoredKind, Name), Option<Fingerprint>>>,
+    freed: Notify,
     running: Mutex<BTreeMap<Name, Arc<Running>>>,
     followed: Mutex<Shelf<Arc<Running>>>,
     started: Instant,
 }
 
-/// A conversation that one turn or one change has for itself.
+/// A conversation or an idempotency key that one request has for itself.
 pub(super) struct Held {
     library: Arc<Library>,
-    name: Name,
+    name: (StoredKind, Name),
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Held").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         self.library.locked.lock().remove(&self.name);
+        self.library.freed.notify_waiters();
     }
 }
 
@@ -68,6 +87,7 @@ impl Library {
             clock,
             idle_ms: AtomicU64::new(ms(IDLE)),
             locked: Mutex::default(),
+            freed: Notify::new(),
             running: Mutex::default(),
             followed: Mutex::new(Shelf::new(FOLLOWED)),
             started: Instant::now(),
@@ -81,6 +101,13 @@ impl Library {
 
     pub(super) fn now_ms(&self) -> u64 {
         self.clock.unix_ms()
+    }
+
+    /// By which something that a client sent is known again.
+    pub(super) fn print(&self, what: &str, parts: &[&[u8]]) -> Fingerprint {
+        let mut all = vec![what.as_bytes()];
+        all.extend_from_slice(parts);
+        identity::of_parts(&self.hash_key, "repeated", &all)
     }
 
     fn fingerprint(&self, kind: StoredKind, id: &str) -> Fingerprint {
@@ -155,16 +182,87 @@ impl Library {
         Ok(found.and_then(|thing| String::from_utf8(thing.content.to_vec()).ok()))
     }
 
-    /// Takes a conversation for one turn or change; `None` while another has it.
-    pub(super) fn hold(self: &Arc<Self>, scope: &Arc<str>, id: &str) -> Option<Held> {
-        let name = (scope.clone(), id.to_owned());
-        let free = self.locked.lock().insert(name.clone());
-        free.then(|| Held { library: self.clone(), name })
+    /// The response of an idempotency key, and what was asked for with it.
+    pub(super) async fn retried(
+        &self,
+        scope: &Arc<str>,
+        key: &str,
+    ) -> Result<Option<(Fingerprint, String)>, ClientError> {
+        let key = self.key(StoredKind::Retry, scope, key);
+        let found = self.store.get_stored(key).await.map_err(|error| unavailable(&error))?;
+        Ok(found.and_then(|thing| {
+            let (asked, response) = thing.content.split_first_chunk()?;
+            Some((Fingerprint(*asked), String::from_utf8(response.to_vec()).ok()?))
+        }))
     }
 
-    /// A background response begins.
-    pub(super) fn begin_running(&self, scope: &Arc<str>, id: &str, running: &Arc<Running>) {
-        self.running.lock().insert((scope.clone(), id.to_owned()), running.clone());
+    /// The response of an idempotency key, to be put. Its use does not prolong it.
+    pub(super) fn retry_thing(&self, scope: &Arc<str>, key: &str, asked: &Fingerprint, response: &str) -> StoredThing {
+        let made_ms = self.now_ms();
+        let content = [&asked.0[..], response.as_bytes()].concat().into();
+        let until_ms = made_ms.saturating_add(ms(IDEMPOTENT_FOR));
+        StoredThing { key: self.key(StoredKind::Retry, scope, key), made_ms, until_ms, content }
+    }
+
+    /// Takes a conversation for one change; `None` while another has it.
+    pub(super) fn hold(self: &Arc<Self>, scope: &Arc<str>, id: &str) -> Option<Held> {
+        self.hold_as(StoredKind::Conversation, scope, id, None).ok()
+    }
+
+    /// Takes it, or tells by what the request is known that has it.
+    fn hold_as(
+        self: &Arc<Self>,
+        kind: StoredKind,
+        scope: &Arc<str>,
+        id: &str,
+        known: Option<Fingerprint>,
+    ) -> Result<Held, Option<Fingerprint>> {
+        let name = (kind, (scope.clone(), id.to_owned()));
+        match self.locked.lock().entry(name.clone()) {
+            Entry::Occupied(other) => Err(*other.get()),
+            Entry::Vacant(free) => {
+                free.insert(known);
+                Ok(Held { library: self.clone(), name })
+            }
+        }
+    }
+
+    /// Takes it, after any other that is the same request: a repeated one waits for the one before it. `None` while another
+    /// request has it.
+    pub(super) async fn hold_after_same(
+        self: &Arc<Self>,
+        kind: StoredKind,
+        scope: &Arc<str>,
+        id: &str,
+        known: Option<Fingerprint>,
+    ) -> Option<Held> {
+        let until = Instant::now() + SAME_WAIT;
+        loop {
+            let mut freed = std::pin::pin!(self.freed.notified());
+            freed.as_mut().enable();
+            match self.hold_as(kind, scope, id, known) {
+                Ok(held) => return Some(held),
+                Err(other) if known.is_some() && other == known => {}
+                Err(_) => return None,
+            }
+            timeout_at(until, freed).await.ok()?;
+        }
+    }
+
+    /// A background response begins, unless too many run.
+    pub(super) fn begin_running(&self, scope: &Arc<str>, id: &str, running: &Arc<Running>) -> Result<(), ClientError> {
+        let mut all = self.running.lock();
+        let own = all.range((scope.clone(), String::new())..).take_while(|((whose, _), _)| whose == scope).count();
+        if own >= RUNNING_EACH || all.len() >= RUNNING_ALL {
+            let message = format!(
+                "background: {own} responses of this key are being made in the background, and at most {RUNNING_EACH} may \
+                 be at once; wait for one of them, or cancel it"
+            );
+            let error = ClientError::new(429, "too_many_in_background", message);
+            return Err(ClientError { param: Some("background".into()), ..error });
+        }
+        all.insert((scope.clone(), id.to_owned()), running.clone());
+        Ok(())
     }
 
     /// It has ended; its events can be followed for a while.

@@ -33,17 +33,23 @@ const FIELDS: [(&str, &str); 20] = [
     ("user", "null"),
 ];
 
+/// Fields of `FIELDS` that say where an answer is kept.
+const STATE: [&str; 3] = ["background", "previous_response_id", "store"];
+const CONVERSATION: &str = "conversation";
+
 #[derive(Debug, Default)]
-pub(super) struct Echo {
+pub(in crate::responses) struct Echo {
     /// By the place in `FIELDS`; `None` for the default.
     fields: [Option<String>; FIELDS.len()],
+    /// The conversation as an object; answers in none do not have the field.
+    conversation: Option<String>,
     /// Tools that are no plain functions, by the names that they have in events.
     tools: BTreeMap<String, ClientTool>,
 }
 
 impl Echo {
     /// Of a client's body. A body that is none (there is nothing to repeat) gives the defaults.
-    pub(super) fn of(body: &[u8]) -> Self {
+    pub(in crate::responses) fn of(body: &[u8]) -> Self {
         let mut echo = Echo::default();
         let read = Reader::new(body).and_then(|mut r| r.object(|r, key| echo.field(r, key)));
         if read.is_err() { Echo::default() } else { echo }
@@ -56,6 +62,13 @@ impl Echo {
         if key == "tools" && r.kind()? == Kind::Array {
             // Once for the tools, and once as it is written.
             self.tools(&mut r.clone(), None)?;
+        }
+        if key == CONVERSATION {
+            let is_text = r.kind()? == Kind::String;
+            let raw = r.raw()?;
+            let object = if is_text { format!(r#"{{"id":{raw}}}"#) } else { one_line(raw) };
+            self.conversation = (raw != "null").then_some(object);
+            return Ok(());
         }
         let raw = r.raw()?;
         let at = FIELDS.iter().position(|(name, _)| *name == key);
@@ -138,6 +151,30 @@ impl Echo {
     pub(super) fn write(&self, response: &mut Object<'_>) {
         for ((name, default), given) in FIELDS.iter().zip(&self.fields) {
             response.raw(name, given.as_deref().unwrap_or(default));
+        }
+        self.write_conversation(response);
+    }
+}
+
+impl Echo {
+    /// The field says where the answer is kept.
+    pub(in crate::responses) fn is_state(name: &str) -> bool {
+        name == CONVERSATION || STATE.contains(&name)
+    }
+
+    /// Writes only the fields that say where the answer is kept.
+    pub(in crate::responses) fn write_state(&self, response: &mut Object<'_>) {
+        for ((name, default), given) in FIELDS.iter().zip(&self.fields) {
+            if STATE.contains(name) {
+                response.raw(name, given.as_deref().unwrap_or(default));
+            }
+        }
+        self.write_conversation(response);
+    }
+
+    fn write_conversation(&self, response: &mut Object<'_>) {
+        if let Some(conversation) = &self.conversation {
+            response.raw(CONVERSATION, conversation);
         }
     }
 }
