@@ -62,6 +62,11 @@ pub(super) const ROWS: &[Row] = &[
         ],
     ),
     row(
+        "`thoughtSignature` of Google's own, on a call or a text",
+        r#"{"contents":[{"role":"user","parts":[{"text":"hi"}]},{"role":"model","parts":[{"text":"a","thoughtSignature":"c2ln"}]},{"role":"user","parts":[{"text":"go"}]}]}"#,
+        [Dropped("thinking"), Dropped("thinking"), Dropped("thinking"), Own],
+    ),
+    row(
         "part `executableCode`",
         r#"{"contents":[{"role":"user","parts":[{"text":"hi"}]},{"role":"model","parts":[{"executableCode":{"language":"PYTHON","code":"1"}}]},{"role":"user","parts":[{"text":"go"}]}]}"#,
         [Refused("contents[1].parts[0]"), Refused("contents[1].parts[0]"), Refused("contents[1].parts[0]"), Own],
