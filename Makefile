@@ -1,9 +1,9 @@
 # The two commands of the README are `make demo` and `make test`; `make` alone lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench attempts lint docs fmt
+.PHONY: help demo test test-clients bench attempts lint docs fmt
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: ## one real turn through each client dialect, no key needed (needs Rust and a C compiler)
 	@echo "Building the gateway in release mode; the first build takes a few minutes, later ones seconds."
@@ -11,6 +11,9 @@ demo: ## one real turn through each client dialect, no key needed (needs Rust an
 
 test: ## set up, then format, lints, layers, Rust tests, docs and end-to-end tests
 	@bash tests/setup/test.sh
+
+test-clients: ## the agent CLIs against a built gateway; with ALL=1 every dialect of theirs and every fault (half an hour)
+	@bash tests/setup/clients.sh
 
 bench: ## measure against nginx and a bare proxy, write docs/benchmarks.md (about fifteen minutes)
 	@sh tests/bench/run.sh

@@ -43,6 +43,8 @@ class Agent:
     # Its tool that runs a shell command, and the arguments that make it run `{command}`.
     tool: str
     arguments: str
+    # The model's name, where the CLI goes by it.
+    model: str = "agent-model"
 
     def installed(self):
         return (AGENTS / self.package / "node_modules" / ".bin").is_dir()
@@ -57,6 +59,15 @@ AGENTS_BY_NAME = {
     for agent in [
         Agent("claude-code", "claude-code", "messages", "Bash", '{"command":"{command}","description":"Read it"}'),
         Agent("codex", "codex", "responses", "exec_command", '{"cmd":"{command}"}'),
+        # With a model that it knows its tools sit in the input, in namespaces, and the shell is called by a program in JavaScript.
+        Agent(
+            "codex",
+            "codex-known",
+            "responses",
+            "functions__exec",
+            json.dumps({"input": 'const r = await tools.exec_command({cmd: "{command}"}); text(r.output);'}),
+            model="gpt-6-sol",
+        ),
         Agent("gemini-cli", "gemini-cli", "gemini", "run_shell_command", '{"command":"{command}"}'),
         Agent("opencode", "opencode", "chat", "bash", '{"command":"{command}","description":"Read it"}'),
         Agent("opencode", "opencode-messages", "messages", "bash", '{"command":"{command}","description":"Read it"}'),
@@ -80,7 +91,11 @@ class Desk:
         self.home = pathlib.Path(folder) / agent.name
         self.project = self.home / "project"
         self.project.mkdir(parents=True)
-        self.settings()
+        for path, text in self.files().items():
+            self.write(path, text)
+        if command := self.sign_in():
+            ran = self.execute(command, self.quiet())
+            assert ran.code == 0, ran
 
     def note(self, text):
         (self.project / "note.txt").write_text(text + "\n")
@@ -90,23 +105,22 @@ class Desk:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def settings(self):
-        """The files that the CLI reads its settings from."""
+    def files(self):
+        """The files below the home that the CLI reads its settings from."""
         url, key, model = self.url, self.key, self.model
         if self.agent.package == "codex":
-            self.write(
-                ".codex/config.toml",
-                f'model = "{model}"\nmodel_provider = "turnkeep"\n\n[model_providers.turnkeep]\nname = "Turnkeep"\n'
-                f'base_url = "{url}/v1"\nenv_key = "TURNKEEP_KEY"\nwire_api = "responses"\n',
-            )
-        elif self.agent.package == "gemini-cli":
+            return {
+                ".codex/config.toml": f'model = "{model}"\nmodel_provider = "turnkeep"\n\n[model_providers.turnkeep]\n'
+                f'name = "Turnkeep"\nbase_url = "{url}/v1"\nenv_key = "TURNKEEP_KEY"\nwire_api = "responses"\n'
+            }
+        if self.agent.package == "gemini-cli":
             settings = {
                 "security": {"auth": {"selectedType": "gemini-api-key"}},
                 "privacy": {"usageStatisticsEnabled": False},
                 "general": {"disableAutoUpdate": True},
             }
-            self.write(".gemini/settings.json", json.dumps(settings))
-        elif self.agent.package == "opencode":
+            return {".gemini/settings.json": json.dumps(settings)}
+        if self.agent.package == "opencode":
             npm, base = {
                 "chat": ("@ai-sdk/openai-compatible", f"{url}/v1"),
                 "messages": ("@ai-sdk/anthropic", f"{url}/v1"),
@@ -127,53 +141,54 @@ class Desk:
                 "small_model": f"turnkeep/{model}",
                 "permission": {"*": "allow"},
             }
-            self.write(".config/opencode/opencode.json", json.dumps(settings))
-        elif self.agent.package == "qwen-code":
+            return {".config/opencode/opencode.json": json.dumps(settings)}
+        if self.agent.package == "qwen-code":
             settings = {
                 "$version": 3,
                 "privacy": {"usageStatisticsEnabled": False},
                 "general": {"enableAutoUpdate": False},
                 "telemetry": {"enabled": False},
             }
-            self.write(".qwen/settings.json", json.dumps(settings))
-        elif self.agent.package == "cline":
-            provider = "openai-native" if self.agent.dialect == "responses" else "openai-compatible"
-            ran = self.execute(["cline", "auth", "-p", provider, "-k", key, "-m", model, "-b", f"{url}/v1"], {})
-            assert ran.code == 0, ran
+            return {".qwen/settings.json": json.dumps(settings)}
+        return {}
 
-    def environment(self):
-        """The variables of the settings."""
+    def sign_in(self):
+        """The command that stores the settings, where the CLI keeps them in a form of its own."""
+        if self.agent.package != "cline":
+            return None
+        provider = "openai-native" if self.agent.dialect == "responses" else "openai-compatible"
+        return ["cline", "auth", "-p", provider, "-k", self.key, "-m", self.model, "-b", f"{self.url}/v1"]
+
+    def variables(self):
+        """The variables that point the CLI at the gateway."""
         url, key, model = self.url, self.key, self.model
+        openai = {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": key, "OPENAI_MODEL": model}
+        anthropic = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": key, "ANTHROPIC_MODEL": model}
+        google = {"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": key, "GEMINI_MODEL": model}
+        return {
+            "claude-code": anthropic,
+            "codex": {"TURNKEEP_KEY": key},
+            "gemini-cli": google,
+            "qwen-code": {"chat": openai, "responses": openai, "messages": anthropic, "gemini": google}[self.agent.dialect],
+        }.get(self.agent.package, {})
+
+    def quiet(self):
+        """The variables that keep the CLI from asking anybody but the gateway, and from asking its user."""
         return {
             "claude-code": {
-                "ANTHROPIC_BASE_URL": url,
-                "ANTHROPIC_API_KEY": key,
-                "ANTHROPIC_MODEL": model,
                 "DISABLE_TELEMETRY": "1",
                 "DISABLE_ERROR_REPORTING": "1",
                 "DISABLE_AUTOUPDATER": "1",
                 "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             },
-            "codex": {"TURNKEEP_KEY": key},
-            "gemini-cli": {
-                "GOOGLE_GEMINI_BASE_URL": url,
-                "GEMINI_API_KEY": key,
-                "GEMINI_MODEL": model,
-                "GEMINI_CLI_TRUST_WORKSPACE": "true",
-            },
+            "gemini-cli": {"GEMINI_CLI_TRUST_WORKSPACE": "true"},
             "opencode": {
                 "OPENCODE_DISABLE_AUTOUPDATE": "1",
                 "OPENCODE_DISABLE_MODELS_FETCH": "1",
                 "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
             },
-            "qwen-code": {
-                "chat": {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": key, "OPENAI_MODEL": model},
-                "responses": {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": key, "OPENAI_MODEL": model},
-                "messages": {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": key, "ANTHROPIC_MODEL": model},
-                "gemini": {"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": key, "GEMINI_MODEL": model},
-            }[self.agent.dialect],
             "cline": {"CLINE_TELEMETRY_DISABLED": "1"},
-        }[self.agent.package]
+        }.get(self.agent.package, {})
 
     def words(self, prompt, resume):
         """The command line."""
@@ -194,7 +209,7 @@ class Desk:
         return ["cline", "-P", provider, prompt]
 
     def run(self, prompt, resume=False, seconds=LIMIT):
-        return self.execute(self.words(prompt, resume), self.environment(), seconds)
+        return self.execute(self.words(prompt, resume), {**self.variables(), **self.quiet()}, seconds)
 
     def execute(self, words, variables, seconds=LIMIT):
         binaries = AGENTS / self.agent.package / "node_modules" / ".bin"

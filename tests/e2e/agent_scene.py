@@ -5,9 +5,9 @@ import secrets
 
 from agent_clis import AGENTS_BY_NAME, Desk
 from processes import Gateway, Lab, request
+from sdk_scene import KINDS
 
-UPSTREAMS = ["chat", "responses", "messages", "gemini"]
-KINDS = {"chat": ("openai", "/v1"), "responses": ("openai-responses", "/v1"), "messages": ("anthropic", ""), "gemini": ("gemini", "")}
+UPSTREAMS = list(KINDS)
 
 PROMPT = "Read the file note.txt with your shell and tell me the word in it."
 
@@ -18,7 +18,7 @@ class Scene:
     def __init__(self, folder, name, upstream, rules):
         self.agent = AGENTS_BY_NAME[name]
         self.word = "word" + secrets.token_hex(8)
-        self.model = "agent-model"
+        self.model = self.agent.model
         script = "".join(rule(self) for rule in rules)
         self.lab = Lab(folder, script)
         kind, path = KINDS[upstream]

@@ -7,10 +7,8 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
+import sdk_scene  # noqa: E402
 from processes import BINARY, Gateway, Lab  # noqa: E402
-
-# The upstream's own name for the model, so that a test can see that the gateway put it there.
-LAB_MODEL = "lab-one"
 
 
 def pytest_sessionstart(session):
@@ -32,15 +30,7 @@ def lab(folder):
 
 @pytest.fixture(scope="module")
 def gateway(folder, lab):
-    """`via-chat` goes to the lab as an OpenAI upstream, `via-messages` as an Anthropic one."""
-    upstreams = [
-        {"name": "lab-chat", "kind": "openai", "base_url": f"{lab.url}/v1"},
-        {"name": "lab-messages", "kind": "anthropic", "base_url": lab.url},
-    ]
-    models = [
-        {"name": "via-chat", "routes": [("lab-chat", LAB_MODEL)]},
-        {"name": "via-messages", "routes": [("lab-messages", LAB_MODEL)]},
-    ]
-    with Gateway(folder, upstreams, models) as gateway:
+    """`via-chat` goes to the lab as an OpenAI upstream, `via-responses` as one of its Responses API, and so on."""
+    with Gateway(folder, sdk_scene.upstreams(lab.url), sdk_scene.models()) as gateway:
         yield gateway
         assert gateway.alive(), gateway.tail()

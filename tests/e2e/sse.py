@@ -46,3 +46,20 @@ def messages(stream):
             found.append(event)
     assert found and found[-1]["type"] == "message_stop", f"the stream ended without message_stop after {found[-2:]}"
     return found
+
+
+def responses(stream):
+    """The events of a Responses stream: names agree with types, numbers are dense, and nothing comes after the end."""
+    found = []
+    for name, data in events(stream):
+        event = json.loads(data)
+        assert event["type"] == name and event["sequence_number"] == len(found), (name, event)
+        found.append(event)
+    ends = [event["type"] for event in found if event["type"] in ("response.completed", "response.incomplete", "response.failed")]
+    assert len(ends) == 1 and found[-1]["type"] == ends[0], f"the stream ended without its end after {found[-2:]}"
+    return found
+
+
+def gemini(stream):
+    """The chunks of a Gemini stream."""
+    return [json.loads(data) for _, data in events(stream)]

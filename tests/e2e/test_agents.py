@@ -12,6 +12,7 @@ from agent_scene import check_loop, check_rate_limit
 USUAL = [
     ("claude-code", "chat"),
     ("codex", "messages"),
+    ("codex-known", "gemini"),
     ("gemini-cli", "responses"),
     ("opencode", "gemini"),
     ("qwen-code", "messages"),

@@ -11,12 +11,16 @@ import subprocess
 import pytest
 
 from processes import BINARY, Answer, Gateway, environment, request
+from sdk_scene import ROUTES
 
 MAX_BODY = 32 * 1024 * 1024
 PATHS = ["/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens"]
 TURN_PATHS = PATHS[:2]
-ROUTES = ["via-chat", "via-messages"]
+RESPONSES = "/v1/responses"
+# The model is in the path.
+GEMINI = "/v1beta/models/via-chat:generateContent"
 
+every_dialects_path = pytest.mark.parametrize("path", [*PATHS, RESPONSES, GEMINI], ids=lambda path: path.rsplit("/", 1)[1])
 every_path = pytest.mark.parametrize("path", PATHS)
 every_turn_path = pytest.mark.parametrize("path", TURN_PATHS)
 every_route = pytest.mark.parametrize("route", ROUTES)
@@ -31,6 +35,10 @@ def post(gateway, path, body, headers=(KEY, JSON, VERSION)):
 
 
 def good(path, route):
+    if path == RESPONSES:
+        return {"model": route, "input": "hi"}
+    if path == GEMINI:
+        return {"contents": [{"parts": [{"text": "hi"}]}]}
     body = {"model": route, "max_tokens": 20, "messages": [{"role": "user", "content": "hi"}]}
     if path.endswith("count_tokens"):
         del body["max_tokens"]
@@ -44,7 +52,9 @@ def refused(answer, path, status, *named):
     assert answer.headers["x-turnkeep-turn"], answer
     assert answer.headers["content-type"].startswith("application/json"), answer
     body = answer.json()
-    if "/messages" in path:
+    if path == GEMINI:
+        assert body["error"]["code"] == status and body["error"]["status"].isupper(), body
+    elif "/messages" in path:
         assert body["type"] == "error", body
         assert isinstance(body["error"]["type"], str) and body["error"]["type"].endswith(("_error", "_large")), body
     else:
@@ -67,7 +77,7 @@ def still_serves(gateway):
 # --- bodies that are not a request -----------------------------------------------------------------------------------
 
 
-@every_path
+@every_dialects_path
 @pytest.mark.parametrize(
     "body",
     [b"", b"hello", b"{", b'{"model":', b'{"model":"via-chat",}', b"{'model': 'via-chat'}", b'{"model":"via-chat"} x'],
@@ -77,13 +87,13 @@ def test_a_body_that_is_not_json_is_refused(gateway, path, body):
     refused(post(gateway, path, body), path, 400, "JSON")
 
 
-@every_path
+@every_dialects_path
 @pytest.mark.parametrize("body", [b"null", b"[]", b'[{"model":"via-chat"}]', b'"text"', b"7", b"true"])
 def test_a_body_that_is_json_but_no_object_is_refused(gateway, path, body):
     refused(post(gateway, path, body), path, 400, "object")
 
 
-@every_path
+@every_dialects_path
 @pytest.mark.parametrize("opening, closing", [(b"[", b"]"), (b'{"a":', b"}")], ids=["arrays", "objects"])
 def test_a_body_nested_ten_thousand_deep_is_refused(gateway, path, opening, closing):
     depth = 10_000
@@ -93,14 +103,14 @@ def test_a_body_nested_ten_thousand_deep_is_refused(gateway, path, opening, clos
     refused(post(gateway, path, inside), path, 400)
 
 
-@every_path
+@every_dialects_path
 @pytest.mark.parametrize("route", ROUTES)
 def test_invalid_utf8_inside_a_string_is_refused(gateway, path, route):
     body = json.dumps(good(path, route)).encode().replace(b'"hi"', b'"h\xff\xfei"')
     refused(post(gateway, path, body), path, 400, "UTF-8")
 
 
-@every_path
+@every_dialects_path
 def test_a_body_of_33_mib_is_refused_as_too_large(gateway, path):
     body = json.dumps({**good(path, "via-chat"), "filler": "x" * (33 * 1024 * 1024)}).encode()
     assert len(body) > MAX_BODY
@@ -108,7 +118,7 @@ def test_a_body_of_33_mib_is_refused_as_too_large(gateway, path):
     refused(send_while_reading(gateway, path, [("content-length", str(len(body)))], body), path, 413)
 
 
-@every_path
+@every_dialects_path
 def test_a_chunked_body_that_grows_past_the_limit_is_refused_as_too_large(gateway, path):
     piece = b"x" * 65536
     chunk = b"%x\r\n%s\r\n" % (len(piece), piece)
@@ -242,6 +252,52 @@ def test_a_field_of_one_dialect_that_is_wrong_is_named_by_its_path(gateway, rout
         assert error["param"].endswith(named), error
 
 
+WRONG_IN_RESPONSES = [
+    ({"input": 5}, "input"),
+    ({"input": ["text"]}, "input[0]"),
+    ({"input": [{"role": "nobody", "content": "hi"}]}, "input[0].role"),
+    ({"input": [{"type": "function_call_output", "output": "x"}]}, "input[0].call_id"),
+    ({"input": [{"type": "function_call", "call_id": "c", "arguments": "{}"}]}, "input[0].name"),
+    ({"input": [{"role": "user", "content": [{"type": "input_text"}]}]}, "input[0].content[0].text"),
+    ({"instructions": 5}, "instructions"),
+    ({"tools": [{"type": "function"}]}, "tools[0].name"),
+    ({"stream": "yes"}, "stream"),
+    ({"store": "no"}, "store"),
+    ({"max_output_tokens": "many"}, "max_output_tokens"),
+    ({"previous_response_id": 5}, "previous_response_id"),
+    ({"previous_response_id": "resp_a", "conversation": "conv_a"}, "previous_response_id"),
+    ({"text": {"format": {"type": "json_schema"}}}, "text.format"),
+]
+WRONG_IN_GEMINI = [
+    ({"contents": "text"}, "contents"),
+    ({"contents": ["text"]}, "contents[0]"),
+    ({"contents": [{"role": "nobody", "parts": [{"text": "hi"}]}]}, "contents[0].role"),
+    ({"contents": [{"parts": "text"}]}, "contents[0].parts"),
+    ({"contents": [{"parts": [{"text": 5}]}]}, "contents[0].parts[0].text"),
+    ({"contents": [{"parts": [{"functionResponse": {"response": {}}}]}]}, "contents[0].parts[0].functionResponse.name"),
+    ({"contents": [{"parts": [{"inlineData": {"data": "aGk="}}]}]}, "contents[0].parts[0].inlineData.mimeType"),
+    ({"generationConfig": []}, "generationConfig"),
+    ({"generationConfig": {"temperature": "hot"}}, "generationConfig.temperature"),
+    ({"generationConfig": {"stopSequences": "x"}}, "generationConfig.stopSequences"),
+    ({"tools": [{"functionDeclarations": [{}]}]}, "tools[0].functionDeclarations[0].name"),
+    ({"toolConfig": 5}, "toolConfig"),
+]
+
+
+@every_route
+@pytest.mark.parametrize("fields, named", WRONG_IN_RESPONSES, ids=[f"{n}-{named}" for n, (_, named) in enumerate(WRONG_IN_RESPONSES)])
+def test_a_wrong_field_of_a_responses_client_is_named_by_its_path(gateway, route, fields, named):
+    error = refused(post(gateway, RESPONSES, json.dumps({**good(RESPONSES, route), **fields}).encode()), RESPONSES, 400, named)
+    assert error["param"].startswith(named.split("[")[0]), error
+
+
+@every_route
+@pytest.mark.parametrize("fields, named", WRONG_IN_GEMINI, ids=[named for _, named in WRONG_IN_GEMINI])
+def test_a_wrong_field_of_a_gemini_client_is_named_by_its_path(gateway, route, fields, named):
+    path = GEMINI.replace("via-chat", route)
+    refused(post(gateway, path, json.dumps({**good(GEMINI, route), **fields}).encode()), GEMINI, 400, named)
+
+
 @pytest.mark.parametrize("path, route", [("/v1/chat/completions", "via-messages"), ("/v1/messages", "via-chat")])
 def test_a_conversation_without_content_is_refused_where_it_would_have_to_be_translated(gateway, path, route):
     body = {**good(path, route), "messages": [{"role": "user", "content": ""}]}
@@ -267,7 +323,7 @@ def test_an_unknown_model_is_not_found_and_near_names_are_told(gateway, path):
 # --- the request around the body -------------------------------------------------------------------------------------
 
 
-@every_path
+@every_dialects_path
 @pytest.mark.parametrize(
     "key",
     [None, ("authorization", "Bearer wrong"), ("x-api-key", "wrong"), ("authorization", "Basic d3Jvbmc6"), ("authorization", "Bearer")],
@@ -281,7 +337,7 @@ def test_a_missing_or_wrong_key_is_refused_before_the_body_is_read(gateway, path
         refused(read_answer(peer), path, 401)
 
 
-@every_path
+@every_dialects_path
 def test_a_connection_that_was_refused_before_its_body_still_serves_the_next_request(gateway, path):
     good_body = json.dumps(good(path, "via-messages")).encode()
     with socket.create_connection(("127.0.0.1", gateway.port), timeout=10) as peer:
@@ -299,7 +355,7 @@ def test_the_right_key_in_a_query_is_not_a_key_on_these_paths(gateway, path):
     refused(answer, path, 401)
 
 
-@every_path
+@every_dialects_path
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH"])
 def test_a_wrong_method_is_refused_and_the_right_one_told(gateway, path, method):
     answer = request(gateway.url, method, path, None, [KEY, VERSION])
@@ -307,14 +363,14 @@ def test_a_wrong_method_is_refused_and_the_right_one_told(gateway, path, method)
     assert "POST" in answer.headers["allow"]
 
 
-@every_path
+@every_dialects_path
 @pytest.mark.parametrize("kind", ["text/plain", "application/xml", "multipart/form-data; boundary=x"])
 def test_a_wrong_content_type_is_refused_and_named(gateway, path, kind):
     body = json.dumps(good(path, "via-chat")).encode()
     refused(post(gateway, path, body, [KEY, VERSION, ("content-type", kind)]), path, 415, kind.split(";")[0])
 
 
-@every_path
+@every_dialects_path
 def test_a_content_type_with_a_charset_is_accepted(gateway, path):
     body = json.dumps(good(path, "via-messages")).encode()
     answer = post(gateway, path, body, [KEY, VERSION, ("content-type", "application/json; charset=utf-8")])

@@ -13,7 +13,7 @@ import sse
 from processes import Gateway, Model, request, until
 
 CONTEXT = 1024
-KINDS = ["as-openai", "as-anthropic"]
+KINDS = ["as-openai", "as-responses", "as-anthropic"]
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 PERSON = {
     "type": "object",
@@ -32,13 +32,15 @@ def model(folder):
 
 @pytest.fixture(scope="module")
 def gateway(folder, model):
-    """The llama.cpp server speaks both upstream dialects, so one server stands behind both kinds."""
+    """The llama.cpp server speaks three of the upstream dialects, so one server stands behind three kinds."""
     upstreams = [
         {"name": "openai-kind", "kind": "openai", "base_url": f"{model.url}/v1"},
+        {"name": "responses-kind", "kind": "openai-responses", "base_url": f"{model.url}/v1"},
         {"name": "anthropic-kind", "kind": "anthropic", "base_url": model.url},
     ]
     models = [
         {"name": "as-openai", "routes": [("openai-kind", "small")]},
+        {"name": "as-responses", "routes": [("responses-kind", "small")]},
         {"name": "as-anthropic", "routes": [("anthropic-kind", "small")]},
     ]
     with Gateway(folder, upstreams, models) as gateway:

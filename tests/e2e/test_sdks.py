@@ -1,27 +1,33 @@
-"""The official SDKs against every pair: each client dialect over each upstream dialect.
+"""The official SDKs of Chat Completions and Messages against every pair: each over each upstream dialect.
 
-Run once for each installed set of majors (see requirements/). The lab upstream answers `You said: "…". This is the lab model
-… answering.` and counts words as tokens, so that text and usage can be checked exactly; asked to `call NAME` it calls that tool.
+Run once for each installed set of majors (see requirements/). What the lab upstream says is in sdk_scene.py. The Responses API
+and google-genai are in test_sdks_responses.py and test_sdks_gemini.py.
 """
 
 import asyncio
+import base64
 import json
 
 import anthropic
 import openai
-import pydantic
 import pytest
 
-from conftest import LAB_MODEL
-from processes import Gateway
+from processes import Gateway, request
+from sdk_scene import (
+    ANSWER,
+    ANSWER_TOKENS,
+    CITY,
+    CUT,
+    LAB_MODEL,
+    LIMIT,
+    LONG,
+    PROMPT_TOKENS,
+    ROUTES,
+    SAID,
+    Person,
+    user,
+)
 
-ROUTES = ["via-chat", "via-messages"]
-SAID = "hello there friend"
-ANSWER = f'You said: "{SAID}". This is the lab model {LAB_MODEL} answering.'
-PROMPT_TOKENS = len(SAID.split())
-ANSWER_TOKENS = len(ANSWER.split())
-
-CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": False}
 CHAT_TOOLS = [
     {"type": "function", "function": {"name": name, "description": "About a city", "parameters": CITY}}
     for name in ("get_weather", "get_time")
@@ -29,11 +35,6 @@ CHAT_TOOLS = [
 MESSAGES_TOOLS = [
     {"name": name, "description": "About a city", "input_schema": CITY} for name in ("get_weather", "get_time")
 ]
-
-
-class Person(pydantic.BaseModel):
-    name: str
-    age: int
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +47,6 @@ def chat(gateway):
 def messages(gateway):
     with anthropic.Anthropic(base_url=gateway.url, api_key=Gateway.KEY, max_retries=0, timeout=30) as client:
         yield client
-
-
-def user(text):
-    return [{"role": "user", "content": text}]
 
 
 def text_of(message):
@@ -154,17 +151,21 @@ def test_the_chat_parse_helper_gets_its_structured_output(chat, route):
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_chat_client_sees_a_length_stop(chat, route):
-    answer = chat.chat.completions.create(model=route, messages=user(SAID), max_completion_tokens=3)
+    answer = chat.chat.completions.create(model=route, messages=user(LONG), max_completion_tokens=LIMIT)
     assert answer.choices[0].finish_reason == "length"
-    assert answer.choices[0].message.content.split() == ANSWER.split()[:3]
-    assert answer.usage.completion_tokens == 3
+    assert answer.choices[0].message.content.split() == CUT
+    assert answer.usage.completion_tokens == LIMIT
 
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_chat_client_sees_a_stop_sequence_as_a_stop(chat, route):
-    answer = chat.chat.completions.create(model=route, messages=user(SAID), stop=["the lab"])
+    raw = chat.chat.completions.with_raw_response.create(model=route, messages=user(SAID), stop=["the lab"])
+    answer = raw.parse()
     assert answer.choices[0].finish_reason == "stop"
-    assert answer.choices[0].message.content == ANSWER.split("the lab")[0]
+    # The Responses API has no stop sequences, and the gateway says so.
+    assert ("stop" in raw.headers.get("x-turnkeep-dropped", "")) == (route == "via-responses")
+    expected = ANSWER if route == "via-responses" else ANSWER.split("the lab")[0]
+    assert answer.choices[0].message.content == expected
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -300,18 +301,22 @@ def test_the_messages_parse_helper_gets_its_structured_output(messages, route):
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_messages_client_sees_a_length_stop(messages, route):
-    answer = messages.messages.create(model=route, max_tokens=3, messages=user(SAID))
+    answer = messages.messages.create(model=route, max_tokens=LIMIT, messages=user(LONG))
     assert answer.stop_reason == "max_tokens"
-    assert text_of(answer).split() == ANSWER.split()[:3]
+    assert text_of(answer).split() == CUT
 
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_messages_client_sees_a_stop_sequence(messages, route):
-    answer = messages.messages.create(model=route, max_tokens=100, messages=user(SAID), stop_sequences=["the lab"])
-    # Chat upstreams do not tell an end of turn from a stop sequence.
+    raw = messages.messages.with_raw_response.create(
+        model=route, max_tokens=100, messages=user(SAID), stop_sequences=["the lab"]
+    )
+    answer = raw.parse()
+    # No other upstream tells an end of turn from a stop sequence, and the Responses API has none.
     expected = ("stop_sequence", "the lab") if route == "via-messages" else ("end_turn", None)
     assert (answer.stop_reason, answer.stop_sequence) == expected
-    assert text_of(answer) == ANSWER.split("the lab")[0]
+    assert ("stop" in raw.headers.get("x-turnkeep-dropped", "")) == (route == "via-responses")
+    assert text_of(answer) == (ANSWER if route == "via-responses" else ANSWER.split("the lab")[0])
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -331,6 +336,26 @@ def test_a_thinking_block_comes_back_with_its_signature_and_may_be_sent_again(me
     history += [{"role": "assistant", "content": first.content}, *user(SAID)]
     second = messages.messages.create(model="via-messages", max_tokens=2000, messages=history, thinking=thinking)
     assert text_of(second) == ANSWER
+
+
+@pytest.mark.parametrize("route", ["via-responses", "via-gemini"])
+def test_another_upstreams_proof_of_thinking_comes_back_to_it(messages, lab, route):
+    more = {"max_tokens": 2000, "thinking": {"type": "enabled", "budget_tokens": 1024}, "tools": MESSAGES_TOOLS}
+    history = user("call get_weather")
+    first = messages.messages.create(model=route, messages=history, **more)
+    [call] = [block for block in first.content if block.type == "tool_use"]
+    result = {"type": "tool_result", "tool_use_id": call.id, "content": "rain"}
+    history += [{"role": "assistant", "content": first.content}, {"role": "user", "content": [result]}]
+    second = messages.messages.create(model=route, messages=history, **more)
+    assert 'get_weather returned: "rain"' in text_of(second)
+    sent = request(lab.url, "GET", "/lab/requests").json()[-1]["body"]
+    proofs = (
+        [item["encrypted_content"] for item in sent["input"] if item["type"] == "reasoning"]
+        if route == "via-responses"
+        else [part["thoughtSignature"] for part in sent["contents"][1]["parts"] if "thoughtSignature" in part]
+    )
+    # The upstream's own, as it was, and without the gateway's mark.
+    assert len(proofs) == 1 and base64.b64decode(proofs[0]).startswith(b"turnkeep-lab")
 
 
 @pytest.mark.parametrize("route", ROUTES)

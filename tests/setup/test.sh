@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What `make test` does, step by step, each with its elapsed seconds: set-up, format, lints, build, layers, the Rust
-# tests, the docs' copies, the end-to-end tests. A failing test step does not hide the ones after it; a failing build does.
+# tests, the docs' copies, the end-to-end tests, the SDKs' other majors, the frameworks, the agent CLIs. A failing test step does not hide the ones after it; a failing build does.
 #
 # Everything after the build runs with a denied network (denied-net.sh). Logs and timings: target/test-report/.
 set -euo pipefail
@@ -54,13 +54,21 @@ counted+=("$report/rust.log")
 
 step "docs" docs "${denied[@]}" "$target/ci/xtask" docs --check || true
 
+# What the set-up put there where Debian's own Node is too old.
+export PATH="$PWD/.setup/node/bin:$PATH"
 pytest=(-m pytest -p no:cacheprovider --color=no -q)
-step "end to end" e2e "${denied[@]}" .setup/current/bin/python "${pytest[@]}" --durations=10 tests/e2e || true
+step "end to end" e2e "${denied[@]}" .setup/current/bin/python "${pytest[@]}" --durations=10 \
+  --ignore=tests/e2e/by_hand --ignore=tests/e2e/test_agents.py --ignore=tests/e2e/test_frameworks.py tests/e2e || true
 counted+=("$report/e2e.log")
 for set in previous older; do
-  step "SDKs, $set majors" "sdks-$set" "${denied[@]}" ".setup/$set/bin/python" "${pytest[@]}" tests/e2e/test_sdks.py || true
+  step "SDKs, $set majors" "sdks-$set" "${denied[@]}" ".setup/$set/bin/python" "${pytest[@]}" tests/e2e/test_sdks*.py || true
   counted+=("$report/sdks-$set.log")
 done
+step "frameworks" frameworks "${denied[@]}" .setup/frameworks/bin/python "${pytest[@]}" tests/e2e/test_frameworks.py || true
+counted+=("$report/frameworks.log")
+# The real programs, each at most 90 s; `make test-clients ALL=1` has every dialect of theirs and every fault.
+step "agent CLIs" agents "${denied[@]}" .setup/current/bin/python "${pytest[@]}" --durations=0 tests/e2e/test_agents.py || true
+counted+=("$report/agents.log")
 
 printf '\n%-24s %8s  %s\n' step seconds result
 while IFS=$'\t' read -r name took word; do printf '%-24s %8s  %s\n' "$name" "$took" "$word"; done <"$report/steps.tsv"

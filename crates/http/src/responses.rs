@@ -9,6 +9,7 @@ mod history;
 mod items;
 mod keep;
 mod library;
+mod metadata;
 mod outline;
 mod page;
 mod paths;
@@ -17,6 +18,8 @@ mod retrieve;
 mod retry;
 mod running;
 mod state;
+#[cfg(test)]
+mod test_library;
 
 pub(crate) use background::{Background, start};
 pub(crate) use begin::{Begin, Begun, begin, plain};

@@ -13,21 +13,24 @@ that client is left out; recordings of faults come last, so that the plain case 
 
 import json
 import pathlib
+import re
 import sys
 
 PATHS = {
     ("POST", "/v1/chat/completions"),
+    ("POST", "/v1/responses"),
     ("POST", "/v1/messages"),
     ("POST", "/v1/messages/count_tokens"),
     ("GET", "/v1/models"),
+    ("GET", "/v1beta/models"),
     ("HEAD", "/api/hello"),
 }
+GEMINI = re.compile(r"/v1(?:beta)?/models/[^/]+:(?:generateContent|streamGenerateContent|countTokens)")
+RUNS = {"client_metadata", "prompt_cache_key", "metadata"}
 LEFT_OUT = {
     "authorization", "x-api-key", "x-goog-api-key", "proxy-authorization", "cookie",
     "host", "content-length", "connection", "transfer-encoding", "accept-encoding",
 }
-# Another dialect's listing on the same path.
-FOREIGN = {"x-goog-api-key", "x-goog-api-client"}
 
 
 def requests_of(path):
@@ -63,10 +66,13 @@ def main(recordings, fixtures):
         for case in cases:
             number = 0
             for record in requests_of(case):
-                names = {name.lower() for name, _ in record["headers"]}
-                if (record["method"], record["target"].split("?")[0]) not in PATHS or names & FOREIGN:
+                path = record["target"].split("?")[0]
+                if (record["method"], path) not in PATHS and not (record["method"] == "POST" and GEMINI.fullmatch(path)):
                     continue
-                identity = json.dumps([record["method"], record["target"], record["body"]])
+                body = record["body"]
+                # What is only about the run, not about the turn.
+                turn = {key: body[key] for key in body.keys() - RUNS} if isinstance(body, dict) else body
+                identity = json.dumps([record["method"], record["target"], turn], sort_keys=True)
                 if identity in taken:
                     continue
                 taken.add(identity)

@@ -167,3 +167,73 @@ async fn stored_item(library: &Library, scope: &Arc<str>, id: &str) -> Result<Op
     let response = library.response(scope, &holder).await?;
     Ok(response.and_then(|response| response.item(id).map(str::to_owned)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_library::library;
+    use super::*;
+    use turnkeep_engine::ports::StoredKind;
+
+    const LIMIT: usize = 1 << 20;
+
+    /// Responses that go on from each other: each the one before it, with so many bytes of input.
+    async fn stored(count: usize, bytes: usize) -> (Arc<Library>, Arc<str>, String) {
+        let (library, _) = library();
+        let scope: Arc<str> = "ann".into();
+        let text = format!(r#"{{"role":"user","content":"{}"}}"#, "x".repeat(bytes));
+        let things = (0..count).map(|number| {
+            let id = format!("resp_{number}");
+            let response = StoredResponse {
+                id: id.clone(),
+                previous: number.checked_sub(1).map(|before| format!("resp_{before}")),
+                conversation: None,
+                background: false,
+                input: vec![text.clone()],
+                response: format!(r#"{{"id":"{id}","status":"completed","output":[]}}"#),
+            };
+            library.thing(StoredKind::Response, &scope, &id, 0, response.to_bytes())
+        });
+        library.put(things.collect()).await.unwrap();
+        (library, scope, format!("resp_{}", count - 1))
+    }
+
+    #[tokio::test]
+    async fn a_chain_of_ten_thousand_responses_is_refused_by_name_and_one_of_a_thousand_is_read() {
+        let (library, scope, last) = stored(10_000, 1).await;
+        let error = chain(&library, &scope, &last, LIMIT).await.unwrap_err();
+        assert_eq!((error.status, error.code), (400, "history_too_long"));
+        assert!(error.message.contains("more than 1000 responses"), "{}", error.message);
+        let read = chain(&library, &scope, &format!("resp_{}", CHAIN - 1), LIMIT).await.unwrap();
+        assert_eq!((read.len(), said(&read).len()), (CHAIN, CHAIN));
+        assert_eq!(read[0].id, "resp_0", "the oldest comes first");
+    }
+
+    #[tokio::test]
+    async fn a_chain_of_few_large_responses_is_refused_before_all_of_it_is_in_memory() {
+        let (library, scope, last) = stored(100, LIMIT / 10).await;
+        let error = chain(&library, &scope, &last, LIMIT).await.unwrap_err();
+        assert_eq!((error.status, error.param.as_deref()), (400, Some("previous_response_id")));
+        assert!(error.message.contains("larger than 1048576 bytes"), "{}", error.message);
+    }
+
+    #[tokio::test]
+    async fn a_response_that_goes_on_from_itself_is_refused_too() {
+        let (library, scope, _) = stored(1, 1).await;
+        let own = StoredResponse {
+            id: "resp_0".into(),
+            previous: Some("resp_0".into()),
+            conversation: None,
+            background: false,
+            input: Vec::new(),
+            response: r#"{"status":"completed"}"#.into(),
+        };
+        library.put(vec![library.thing(StoredKind::Response, &scope, "resp_0", 0, own.to_bytes())]).await.unwrap();
+        assert_eq!(chain(&library, &scope, "resp_0", LIMIT).await.unwrap_err().code, "history_too_long");
+    }
+
+    #[test]
+    fn an_id_is_shown_as_it_is_unless_it_is_longer_than_any() {
+        assert_eq!(shown("resp_01ABC"), "resp_01ABC");
+        assert_eq!(shown(&"é".repeat(5_000)), format!("{}…", "é".repeat(80)));
+    }
+}

@@ -319,3 +319,124 @@ impl Library {
 fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_library::library;
+    use super::*;
+    use futures_util::FutureExt;
+
+    const HOUR: u64 = 3_600_000;
+
+    fn ann() -> Arc<str> {
+        "ann".into()
+    }
+
+    fn stored(id: &str) -> StoredResponse {
+        StoredResponse {
+            id: id.into(),
+            previous: None,
+            conversation: None,
+            background: false,
+            input: Vec::new(),
+            response: "{}".into(),
+        }
+    }
+
+    async fn put(library: &Library, id: &str) {
+        let thing = library.thing(StoredKind::Response, &ann(), id, library.now_ms(), stored(id).to_bytes());
+        library.put(vec![thing]).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_is_used_stays_and_what_is_not_goes_after_the_idle_time() {
+        let (library, things) = library();
+        library.keep_for(Duration::from_secs(10 * 3600));
+        put(&library, "used").await;
+        put(&library, "left").await;
+        for _ in 0..3 {
+            things.pass(4 * HOUR);
+            assert!(library.response(&ann(), "used").await.unwrap().is_some());
+        }
+        assert!(library.response(&ann(), "left").await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn however_much_it_is_used_it_ends_after_three_times_the_idle_time() {
+        let (library, things) = library();
+        library.keep_for(Duration::from_secs(10 * 3600));
+        put(&library, "used").await;
+        let mut hours = 0;
+        while library.response(&ann(), "used").await.unwrap().is_some() {
+            things.pass(HOUR);
+            hours += 1;
+        }
+        assert_eq!(hours, 30);
+    }
+
+    #[tokio::test]
+    async fn use_after_use_writes_only_when_it_moves_the_end() {
+        let (library, things) = library();
+        library.keep_for(Duration::from_secs(100 * 3600));
+        put(&library, "used").await;
+        let touched = || things.touched.load(Ordering::Relaxed);
+        for _ in 0..100 {
+            library.response(&ann(), "used").await.unwrap();
+        }
+        assert_eq!(touched(), 0);
+        things.pass(2 * HOUR);
+        for _ in 0..100 {
+            library.response(&ann(), "used").await.unwrap();
+        }
+        assert_eq!(touched(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_key_stands_for_its_background_response_for_a_day_however_it_is_used() {
+        let (library, things) = library();
+        let asked = Fingerprint([1; 16]);
+        library.put(vec![library.retry_thing(&ann(), "key", &asked, "resp_1")]).await.unwrap();
+        things.pass(23 * HOUR);
+        assert_eq!(library.retried(&ann(), "key").await.unwrap(), Some((asked, "resp_1".into())));
+        assert_eq!(library.retried(&"bob".into(), "key").await.unwrap(), None);
+        things.pass(HOUR);
+        assert_eq!(library.retried(&ann(), "key").await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_repeated_request_waits_for_its_first_and_another_does_not() {
+        let (library, _) = library();
+        let kind = StoredKind::Conversation;
+        let (one, two) = (Some(Fingerprint([1; 16])), Some(Fingerprint([2; 16])));
+        let first = library.hold_after_same(kind, &ann(), "c", one).await.unwrap();
+        for known in [two, None] {
+            assert!(library.hold_after_same(kind, &ann(), "c", known).await.is_none());
+        }
+        assert!(library.hold(&ann(), "c").is_none() && library.hold(&"bob".into(), "c").is_some());
+        let scope = ann();
+        let mut again = Box::pin(library.hold_after_same(kind, &scope, "c", one));
+        assert!(again.as_mut().now_or_never().is_none());
+        drop(first);
+        assert!(again.await.is_some());
+        let unnamed = library.hold(&ann(), "c").unwrap();
+        assert!(
+            library.hold_after_same(kind, &ann(), "c", None).await.is_none(),
+            "who names nothing is nobody's repeat"
+        );
+        drop(unnamed);
+    }
+
+    #[test]
+    fn a_caller_that_floods_the_background_is_stopped_and_others_are_not() {
+        let (library, _) = library();
+        let running = Running::new();
+        for number in 0..RUNNING_EACH {
+            library.begin_running(&ann(), &format!("r{number}"), &running).unwrap();
+        }
+        let error = library.begin_running(&ann(), "more", &running).unwrap_err();
+        assert_eq!((error.status, error.code), (429, "too_many_in_background"));
+        library.begin_running(&"bob".into(), "r", &running).unwrap();
+        library.end_running(&ann(), "r7");
+        library.begin_running(&ann(), "more", &running).unwrap();
+    }
+}
