@@ -141,7 +141,14 @@ impl<'a> Reading<'a> {
                     }
                     None => Body::Thinking { text, signature },
                 },
-                other => other,
+                other @ (Body::Text(_)
+                | Body::Image(_)
+                | Body::File(_)
+                | Body::ToolCall { .. }
+                | Body::ToolResult { .. }
+                | Body::RedactedThinking(_)
+                | Body::Refusal(_)
+                | Body::Other(_)) => other,
             };
             if let Some(mut whose) = one.open {
                 whose.part = message.parts.len();
