@@ -2,6 +2,7 @@
 //! hold anything and be any number of any length; a header holds little, and only visible ASCII.
 
 use std::fmt::Write;
+use turnkeep_base::Dialect;
 
 /// Names that are told; of more the last name is [`MORE`]. Readers stop keeping names one above it.
 pub const MAX_NAMES: usize = 64;
@@ -16,6 +17,62 @@ pub fn names(names: Vec<String>) -> Vec<String> {
     let more = names.len() > MAX_NAMES;
     let told = names.iter().take(MAX_NAMES).map(|name| plain(name));
     told.chain(more.then(|| MORE.to_owned())).collect()
+}
+
+/// A field of the canonical turn in the words of a client's dialect; a name that the dialect has no other word for stays.
+pub fn in_words(client: Dialect, canonical: &str) -> &str {
+    // In the order of `Dialect::ALL`.
+    let words = match canonical {
+        "messages" => ["messages", "input", "messages", "contents"],
+        "stop" | "stop_sequences" => ["stop", "stop", "stop_sequences", "generationConfig.stopSequences"],
+        "max_tokens" => ["max_tokens", "max_output_tokens", "max_tokens", "generationConfig.maxOutputTokens"],
+        "temperature" => ["temperature", "temperature", "temperature", "generationConfig.temperature"],
+        "top_p" => ["top_p", "top_p", "top_p", "generationConfig.topP"],
+        "top_k" => ["top_k", "top_k", "top_k", "generationConfig.topK"],
+        "seed" => ["seed", "seed", "seed", "generationConfig.seed"],
+        "presence_penalty" => {
+            ["presence_penalty", "presence_penalty", "presence_penalty", "generationConfig.presencePenalty"]
+        }
+        "frequency_penalty" => {
+            ["frequency_penalty", "frequency_penalty", "frequency_penalty", "generationConfig.frequencyPenalty"]
+        }
+        "user" => ["user", "user", "metadata.user_id", "user"],
+        "verbosity" => ["verbosity", "text.verbosity", "verbosity", "verbosity"],
+        "effort" | "reasoning_effort" => [
+            "reasoning_effort",
+            "reasoning.effort",
+            "output_config.effort",
+            "generationConfig.thinkingConfig.thinkingLevel",
+        ],
+        "thinking_budget" => [
+            "thinking_budget",
+            "thinking_budget",
+            "thinking.budget_tokens",
+            "generationConfig.thinkingConfig.thinkingBudget",
+        ],
+        "tool_choice" => ["tool_choice", "tool_choice", "tool_choice", "toolConfig.functionCallingConfig"],
+        "parallel_tool_calls" => [
+            "parallel_tool_calls",
+            "parallel_tool_calls",
+            "tool_choice.disable_parallel_tool_use",
+            "parallel_tool_calls",
+        ],
+        "response_format" => {
+            ["response_format", "text.format", "output_config.format", "generationConfig.responseMimeType"]
+        }
+        "response_format.json_schema.name" => [canonical, "text.format.name", canonical, canonical],
+        "response_format.json_schema.strict" => [canonical, "text.format.strict", canonical, canonical],
+        "tools[].strict" => ["tools[].function.strict", "tools[].strict", "tools[].strict", "tools[].strict"],
+        "tools[].format" => ["tools[].custom.format", "tools[].format", "tools[].format", "tools[].format"],
+        own => return own,
+    };
+    let [chat, responses, messages, gemini] = words;
+    match client {
+        Dialect::Chat => chat,
+        Dialect::Responses => responses,
+        Dialect::Messages => messages,
+        Dialect::Gemini => gemini,
+    }
 }
 
 fn plain(name: &str) -> String {
@@ -38,6 +95,16 @@ fn plain(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_field_has_its_name_in_every_dialect() {
+        let told = |name: &str| Dialect::ALL.map(|client| in_words(client, name).to_owned());
+        assert_eq!(told("stop"), ["stop", "stop", "stop_sequences", "generationConfig.stopSequences"]);
+        assert_eq!(told("user"), ["user", "user", "metadata.user_id", "user"]);
+        assert_eq!(told("top_k")[3], "generationConfig.topK");
+        assert_eq!(told("messages"), ["messages", "input", "messages", "contents"]);
+        assert_eq!(told("a_hint_of_its_own"), ["a_hint_of_its_own"; 4]);
+    }
 
     #[test]
     fn names_fit_a_header() {

@@ -150,7 +150,10 @@ impl ClientRequest {
             edits.push(Edit { span: self.spans.model.clone(), with });
         }
         match self.dialect {
-            Dialect::Chat => edits.extend(chat::request::usage_edit(self)),
+            Dialect::Chat => {
+                edits.extend(chat::request::usage_edit(self));
+                edits.extend(strip_edits(self, Foreign::Enveloped));
+            }
             Dialect::Responses => edits.extend(responses::request::edits(self)),
             Dialect::Gemini => edits.extend(gemini::request::edits(self)),
             // Thinking that no Messages upstream made: the conversation has been elsewhere.
@@ -276,12 +279,35 @@ pub fn write_for(
         Operation::CountTokens if target == Dialect::Chat => return Err(no_upstream("counts tokens")),
         Operation::Generate | Operation::CountTokens | Operation::Complete => {}
     }
-    let mut turn = request.turn()?;
+    write_turn(request, request.turn()?, target, upstream_model, elsewhere)
+}
+
+/// As [`write_for`], of a turn that was read from the request and may have been changed since. What is dropped, and where
+/// an error stands, is told in the words of the client's dialect.
+pub fn write_turn(
+    request: &ClientRequest,
+    mut turn: Turn<'_>,
+    target: Dialect,
+    upstream_model: &str,
+    elsewhere: bool,
+) -> Result<Encoded, Invalid> {
+    let client = request.dialect;
     let stripped = elsewhere && strip_opaque_state(&mut turn);
-    let mut encoded = encode(target, &turn, upstream_model)?;
+    let mut encoded = encode(target, &turn, upstream_model).map_err(|error| {
+        let path = crate::dropped::in_words(client, &error.path).to_owned();
+        Invalid { path, ..error }
+    })?;
     if stripped && !encoded.dropped.iter().any(|name| name == "thinking") {
         encoded.dropped.push("thinking".to_owned());
     }
+    for name in &mut encoded.dropped {
+        // A hint is the client's own word already.
+        if !turn.hints.contains(name) {
+            *name = crate::dropped::in_words(client, name).to_owned();
+        }
+    }
+    let mut told = std::collections::BTreeSet::new();
+    encoded.dropped.retain(|name| told.insert(name.clone()));
     match request.operation {
         Operation::CountTokens => crate::count::counting(target, encoded, upstream_model),
         Operation::Generate | Operation::Complete | Operation::Embed => Ok(encoded),

@@ -85,7 +85,7 @@ fn system_messages_stay_in_their_places() {
 fn results_come_right_behind_the_calls_and_their_images_after_all_of_them() {
     let (body, dropped) = encoded(
         &turn(vec![
-            message(Role::Assistant, vec![text("let me"), call("1", ""), call("2", "{\"a\":")]),
+            message(Role::Assistant, vec![text("let me"), call("1", ""), call("2", "{\"a\":"), call("3", "{}")]),
             message(Role::User, vec![text("well?"), result("1", vec![text("seen"), image()], false)]),
             message(Role::User, vec![result("2", vec![text("boom")], true), result("3", vec![image()], false)]),
         ]),
@@ -99,6 +99,7 @@ fn results_come_right_behind_the_calls_and_their_images_after_all_of_them() {
             {"role": "assistant", "content": "let me", "tool_calls": [
                 {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}},
                 {"id": "2", "type": "function", "function": {"name": "f", "arguments": "{\"a\":"}},
+                {"id": "3", "type": "function", "function": {"name": "f", "arguments": "{}"}},
             ]},
             {"role": "tool", "tool_call_id": "1", "content": "seen"},
             {"role": "tool", "tool_call_id": "2", "content": "Error: boom"},
@@ -111,11 +112,50 @@ fn results_come_right_behind_the_calls_and_their_images_after_all_of_them() {
 }
 
 #[test]
+fn a_system_message_between_a_call_and_its_result_stands_behind_the_result() {
+    let turn = turn(vec![
+        message(Role::User, vec![text("q")]),
+        message(Role::Assistant, vec![call("a", "{}"), call("b", "{}")]),
+        message(Role::System, vec![text("mind the time")]),
+        message(Role::User, vec![result("b", vec![text("B")], false)]),
+        message(Role::System, vec![text("and the place")]),
+        message(Role::User, vec![result("a", vec![text("A")], false), text("go on")]),
+    ]);
+    let (body, dropped) = encoded(&turn, "up");
+    let said: Vec<_> = body["messages"].as_array().unwrap()[2..]
+        .iter()
+        .map(|message| (message["role"].as_str().unwrap(), message["content"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        said,
+        [("tool", "B"), ("tool", "A"), ("system", "mind the time"), ("system", "and the place"), ("user", "go on")]
+    );
+    assert!(dropped.is_empty(), "{dropped:?}");
+}
+
+#[test]
+fn a_result_without_its_call_is_dropped_and_named() {
+    let turn = turn(vec![
+        message(Role::User, vec![result("zz", vec![image()], false), text("q")]),
+        message(Role::Assistant, vec![call("a", "{}")]),
+        message(Role::User, vec![result("a", vec![text("A")], false)]),
+        message(Role::Assistant, vec![text("so")]),
+        message(Role::User, vec![result("a", vec![text("again")], false), text("r")]),
+    ]);
+    let (body, dropped) = encoded(&turn, "up");
+    let roles: Vec<_> =
+        body["messages"].as_array().unwrap().iter().map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "assistant", "user"], "{body}");
+    assert_eq!(dropped, ["tool_result"]);
+}
+
+#[test]
 fn a_failed_tool_that_says_error_itself_is_not_made_to_say_it_twice() {
     for (content, sent) in [(vec![text("error: x")], "error: x"), (vec![], "Error: the tool failed without a message")]
     {
-        let (body, _) = encoded(&turn(vec![message(Role::User, vec![result("1", content, true)])]), "up");
-        assert_eq!(body["messages"][0]["content"], sent);
+        let failed = message(Role::User, vec![result("1", content, true)]);
+        let (body, _) = encoded(&turn(vec![message(Role::Assistant, vec![call("1", "{}")]), failed]), "up");
+        assert_eq!(body["messages"][1]["content"], sent);
     }
 }
 
@@ -258,9 +298,13 @@ fn what_chat_has_no_form_for_is_refused_by_its_path() {
     for (turn, path) in [
         (turn(vec![message(Role::User, vec![Body::Other("document".into())])]), "messages[0].content[3]"),
         (
-            turn(vec![message(Role::User, vec![result("1", vec![Body::Other("x".into())], false)])]),
+            turn(vec![
+                message(Role::Assistant, vec![call("1", "{}")]),
+                message(Role::User, vec![result("1", vec![Body::Other("x".into())], false)]),
+            ]),
             "messages[0].content[3]",
         ),
+        (turn(vec![message(Role::User, vec![result("1", vec![text("an orphan")], false)])]), "messages"),
         (turn(vec![message(Role::System, vec![image()])]), "messages[0].content[3]"),
         (Turn { tools: vec![hosted], ..asking() }, "tools[2]"),
         (Turn { tools: vec![function(None)], tool_choice: other, ..asking() }, "tool_choice"),

@@ -121,11 +121,23 @@ fn calls_at_the_very_end_are_answered_too() {
 }
 
 #[test]
-fn a_result_without_its_call_is_an_error_with_its_path() {
-    let turn = conversation(vec![(Role::User, vec![text("go"), result("zz", "?")])]);
-    let error = encode(&turn, "up").unwrap_err();
-    assert_eq!(error.path, "messages[0].content[1]");
-    assert!(error.message.contains("`zz`"), "{error}");
+fn a_result_without_its_call_is_dropped_and_named() {
+    let turn = conversation(vec![
+        (Role::User, vec![text("go"), result("zz", "?")]),
+        (Role::Assistant, vec![call("a", "{}")]),
+        (Role::User, vec![result("a", "A")]),
+        (Role::Assistant, vec![text("so")]),
+        (Role::User, vec![result("a", "again")]),
+    ]);
+    let encoded = encode(&turn, "up").unwrap();
+    assert_eq!(encoded.dropped, ["tool_result"]);
+    let sent: Value = serde_json::from_slice(&encoded.body).unwrap();
+    assert_eq!(sent["messages"].as_array().unwrap().len(), 4, "{sent}");
+    assert_eq!(sent["messages"][0], json!({"role":"user","content":"go"}));
+    assert_eq!(sent["messages"][2]["content"], json!([{"type":"tool_result","tool_use_id":"a","content":"A"}]));
+    // With nothing else there is no conversation.
+    let turn = conversation(vec![(Role::User, vec![result("zz", "?")])]);
+    assert_eq!(encode(&turn, "up").unwrap_err().path, "messages");
 }
 
 #[test]

@@ -128,7 +128,7 @@ fn images_and_files_of_the_user_are_carried() {
 #[test]
 fn what_has_no_form_is_refused_by_its_path() {
     let sound =
-        Body::File(File { media_type: Some("audio/wav".into()), name: None, source: FileSource::Data("A".into()) });
+        Body::File(File { media_type: Some("audio/wav".into()), name: None, source: FileSource::Data("AAAA".into()) });
     for (role, body, word) in [
         (Role::User, sound, "audio/wav"),
         (Role::User, Body::Other("smell".into()), "`smell`"),
@@ -141,7 +141,7 @@ fn what_has_no_form_is_refused_by_its_path() {
         assert_eq!(error.path, "messages[3].content[1]");
         assert!(error.message.contains(word), "{error}");
     }
-    assert_eq!(refused(&turn(vec![message(Role::User, vec![])])).path, "input");
+    assert_eq!(refused(&turn(vec![message(Role::User, vec![])])).path, "messages");
 }
 
 #[test]

@@ -9,10 +9,8 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::Arc;
 use turnkeep_base::Dialect;
-use turnkeep_dialect::count::counting;
-use turnkeep_dialect::identity;
 use turnkeep_dialect::json::Invalid;
-use turnkeep_dialect::request::{ClientRequest, Encoded, Operation, encode, write_for};
+use turnkeep_dialect::request::{ClientRequest, Encoded, Operation, write_for, write_turn};
 use turnkeep_dialect::tool_names::ToolNames;
 
 /// A request written for a route.
@@ -65,18 +63,9 @@ pub fn write(input: &TurnInput, route: &Route, elsewhere: bool) -> Result<Writte
 
 /// As [`write_for`] for Gemini, with what was fetched in place of its URLs.
 fn with_fetched(input: &TurnInput, model: &str, elsewhere: bool) -> Result<Encoded, Invalid> {
-    let target = Dialect::Gemini;
     let mut turn = input.request.turn()?;
     fetched::put(&mut turn, &input.fetched)?;
-    let stripped = elsewhere && identity::strip_opaque_state(&mut turn);
-    let mut encoded = encode(target, &turn, model)?;
-    if stripped && !encoded.dropped.iter().any(|name| name == "thinking") {
-        encoded.dropped.push("thinking".to_owned());
-    }
-    match input.request.operation {
-        Operation::CountTokens => counting(target, encoded, model),
-        Operation::Generate | Operation::Complete | Operation::Embed => Ok(encoded),
-    }
+    write_turn(&input.request, turn, Dialect::Gemini, model, elsewhere)
 }
 
 /// The path below the base URL, which is what the vendor's own SDK takes: with `/v1` for OpenAI, without a version for

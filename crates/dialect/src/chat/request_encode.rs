@@ -21,10 +21,6 @@ const ONLY_COMPLETION_TOKENS: [&str; 5] = ["o1", "o3", "o4", "gpt-5", "gpt-6"];
 /// Writes the request for the upstream's name of the model.
 pub fn encode(turn: &Turn<'_>, upstream_model: &str) -> Result<Encoded, Invalid> {
     let mut dropped = Dropped::default();
-    if turn.messages.iter().all(|message| message.parts.is_empty()) {
-        let message = "no message with content is left to send".to_owned();
-        return Err(Invalid { path: "messages".into(), message, at: 0 });
-    }
     let mut body = Vec::with_capacity(4096);
     {
         let mut object = Object::open(&mut body);

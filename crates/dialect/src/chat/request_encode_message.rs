@@ -1,8 +1,10 @@
 //! The messages of a Chat request.
 //!
-//! Chat wants every tool result in a message of its own directly behind the calls, in text. So of a run of user
-//! messages the results come first, and the images in them follow in a user message, with a word about whose they are.
-//! A failed tool's text begins with `Error: `, as Chat has no field for it. Assistant messages in a row become one.
+//! Chat wants every tool result in a message of its own directly behind the calls, in text. So of what stands between two
+//! turns of the model the results come first, also before a system message, and the images in them follow in a user
+//! message, with a word about whose they are. A call without a result gets one that says so; a result without a call is
+//! dropped and named. A failed tool's text begins with `Error: `, as Chat has no field for it. Assistant messages in a row
+//! become one.
 
 use super::request_encode::{Dropped, refuse};
 use super::request_encode_media::{media_part, text_part};
@@ -31,19 +33,18 @@ pub(super) fn messages(
 ) -> Result<(), Invalid> {
     let (ids, due) = (BTreeMap::new(), BTreeMap::new());
     let mut out = Writer { list: object.array("messages"), ids, due, google, dropped };
-    for run in turn.messages.chunk_by(|a, b| a.role == b.role) {
-        match run.first().map(|message| message.role) {
-            Some(Role::System) => {
-                for message in run {
-                    out.system(message)?;
-                }
-            }
-            Some(Role::User) => out.users(run)?,
-            Some(Role::Assistant) => out.assistant(run)?,
-            None => {}
+    for run in turn.messages.chunk_by(|a, b| (a.role == Role::Assistant) == (b.role == Role::Assistant)) {
+        if run.first().is_some_and(|message| message.role == Role::Assistant) {
+            out.assistant(run)?;
+        } else {
+            out.others(run)?;
         }
     }
     out.unanswered();
+    if out.list.is_empty() {
+        let message = "no message with content is left to send".to_owned();
+        return Err(Invalid { path: "messages".into(), message, at: 0 });
+    }
     Ok(())
 }
 
@@ -101,7 +102,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn users(&mut self, run: &[Message<'_>]) -> Result<(), Invalid> {
+    /// What stands between two turns of the model: results first, then the rest in order.
+    fn others(&mut self, run: &[Message<'_>]) -> Result<(), Invalid> {
         let mut images = Vec::new();
         let mut last: BTreeMap<&str, usize> = BTreeMap::new();
         for (at, part) in all_parts(run).enumerate() {
@@ -137,7 +139,10 @@ impl Writer<'_> {
             }
         }
         for message in run {
-            self.user(message)?;
+            match message.role {
+                Role::System => self.system(message)?,
+                Role::User | Role::Assistant => self.user(message)?,
+            }
         }
         Ok(())
     }
@@ -151,7 +156,10 @@ impl Writer<'_> {
         images: &mut Vec<Follows<'m, 'a>>,
     ) -> Result<(), Invalid> {
         let id = self.id(id);
-        self.due.remove(&id);
+        if self.due.remove(&id).is_none() {
+            self.dropped.add("tool_result");
+            return Ok(());
+        }
         let mut texts: Vec<Cow<'_, str>> = Vec::new();
         let before = images.len();
         let mut files = false;

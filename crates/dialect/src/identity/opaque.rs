@@ -20,7 +20,7 @@ const NOTHING_LEFT: &[u8] = br#"{"type":"text","text":"..."}"#;
 /// Which thinking is stripped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Foreign {
-    /// What the gateway's own envelope marks: no Messages upstream takes it.
+    /// What the gateway's own envelope marks: no upstream of the client's own dialect made it, and none takes it.
     Enveloped,
     /// All that is signed or redacted, for a turn that goes to another owner than made it.
     All,
@@ -64,18 +64,17 @@ pub fn strip_opaque_state(turn: &mut Turn<'_>) -> bool {
 }
 
 /// The edits that take thinking out of a body that passes as it is: in order, and none where there is nothing to take, so
-/// that every other byte stays. In Chat it stands in our `thinking_blocks` alone, which become an empty list.
+/// that every other byte stays. In Chat it stands in `thinking_blocks` and, if it is Gemini's, in a call's `extra_content`;
+/// without a mark it cannot be told from what a Chat upstream itself gave.
 pub fn strip_edits(request: &ClientRequest, which: Foreign) -> Vec<Edit> {
-    let needle: &[u8] = match (request.dialect, which) {
-        (Dialect::Chat, Foreign::All) => b"thinking_blocks",
-        // A Chat upstream is not asked whether it knows our envelope: it made what is in it.
-        (Dialect::Chat, Foreign::Enveloped) => return Vec::new(),
+    let needles: [&[u8]; 2] = match (request.dialect, which) {
+        (Dialect::Chat, Foreign::All) => [b"thinking_blocks", b"thought_signature"],
+        (Dialect::Chat | Dialect::Messages, Foreign::Enveloped) => [OUR_ENVELOPE.as_bytes(); 2],
         (Dialect::Responses, which) => return crate::responses::request::foreign_reasoning(request, which),
         (Dialect::Gemini, which) => return crate::gemini::request::foreign_signatures(request, which),
-        (Dialect::Messages, Foreign::All) => b"thinking",
-        (Dialect::Messages, Foreign::Enveloped) => OUR_ENVELOPE.as_bytes(),
+        (Dialect::Messages, Foreign::All) => [b"thinking"; 2],
     };
-    if memmem::find(&request.body, needle).is_none() {
+    if needles.iter().all(|needle| memmem::find(&request.body, needle).is_none()) {
         return Vec::new();
     }
     let mut edits = Vec::new();
@@ -97,30 +96,59 @@ fn read(request: &ClientRequest, which: Foreign, edits: &mut Vec<Edit>) -> Resul
             }
             r.object::<Invalid>(|r, key| match (request.dialect, key, r.kind()?) {
                 (Dialect::Chat, "thinking_blocks", Kind::Array) => {
+                    if which == Foreign::Enveloped {
+                        return foreign_blocks(r, which, b"", edits);
+                    }
                     let span = r.skip()?;
                     if request.body[span.clone()].contains(&b'{') {
                         edits.push(Edit { span, with: b"[]".to_vec() });
                     }
                     Ok(())
                 }
-                (Dialect::Messages, "content", Kind::Array) => {
-                    let mut blocks = Vec::new();
-                    r.array::<Invalid>(|r, _| {
-                        let foreign = is_foreign(&mut r.clone(), which)?;
-                        r.kind()?;
-                        blocks.push((r.skip()?, foreign));
-                        Ok(())
-                    })?;
-                    without(&blocks, NOTHING_LEFT, edits);
-                    Ok(())
+                (Dialect::Chat, "tool_calls", Kind::Array) if which == Foreign::All => {
+                    r.array::<Invalid>(|r, _| googles_proof(r, &request.body, edits))
                 }
+                (Dialect::Messages, "content", Kind::Array) => foreign_blocks(r, which, NOTHING_LEFT, edits),
                 _ => r.skip().map(drop),
             })
         })
     })
 }
 
-/// Whether a block of a Messages body is to be taken out.
+/// Takes the foreign thinking out of a list of blocks.
+fn foreign_blocks(
+    r: &mut Reader<'_>,
+    which: Foreign,
+    nothing_left: &[u8],
+    edits: &mut Vec<Edit>,
+) -> Result<(), Invalid> {
+    let mut blocks = Vec::new();
+    r.array::<Invalid>(|r, _| {
+        let foreign = is_foreign(&mut r.clone(), which)?;
+        r.kind()?;
+        blocks.push((r.skip()?, foreign));
+        Ok(())
+    })?;
+    without(&blocks, nothing_left, edits);
+    Ok(())
+}
+
+/// Takes Gemini's proof of a call out of a call of Chat, where it stands in `extra_content`.
+fn googles_proof(r: &mut Reader<'_>, body: &[u8], edits: &mut Vec<Edit>) -> Result<(), Invalid> {
+    if r.kind()? != Kind::Object {
+        return r.skip().map(drop);
+    }
+    r.object::<Invalid>(|r, key| {
+        r.kind()?;
+        let span = r.skip()?;
+        if key == "extra_content" && memmem::find(&body[span.clone()], b"thought_signature").is_some() {
+            edits.push(Edit { span, with: b"{}".to_vec() });
+        }
+        Ok(())
+    })
+}
+
+/// Whether a block of a Messages body, or of Chat's `thinking_blocks`, is to be taken out.
 fn is_foreign(r: &mut Reader<'_>, which: Foreign) -> Result<bool, Invalid> {
     if r.kind()? != Kind::Object {
         return Ok(false);

@@ -1,7 +1,6 @@
 //! The order that Messages asks of a conversation: roles that alternate, and the results of a turn's tool calls first in
 //! the user message that follows it, all of them and in the calls' order. Nothing else is moved.
 
-use crate::json::Invalid;
 use crate::turn::{Body, Message, Part, Role};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +15,8 @@ pub(crate) struct Group<'t, 'a> {
     places: BTreeMap<&'t str, usize>,
     /// Everything else, in the client's order.
     pub(crate) pieces: Vec<Piece<'t, 'a>>,
+    /// It calls tools, so that the next group answers them.
+    calls: bool,
 }
 
 /// The result of one call.
@@ -45,11 +46,12 @@ pub(crate) fn split<'t, 'a>(messages: &'t [Message<'a>]) -> (&'t [Message<'a>], 
 }
 
 /// Merges messages of one role and sorts tool results to their place. `written` tells whether a part leaves anything to
-/// send. A result without a call in the assistant's message before it is an error.
+/// send. A result without a call in the assistant's message before it is left out, and named `tool_result` in `dropped`.
 pub(crate) fn groups<'t, 'a>(
     messages: &'t [Message<'a>],
     written: impl Fn(&Piece<'t, 'a>) -> bool,
-) -> Result<Vec<Group<'t, 'a>>, Invalid> {
+    dropped: &mut BTreeSet<String>,
+) -> Vec<Group<'t, 'a>> {
     let mut groups: Vec<Group<'t, 'a>> = Vec::new();
     for message in messages {
         let assistant = message.role == Role::Assistant;
@@ -69,18 +71,24 @@ pub(crate) fn groups<'t, 'a>(
             if result.is_none() && !written(&piece) {
                 continue;
             }
-            let group = current(&mut groups, assistant);
             match result {
-                Some(id) => answer(group, id, part)?,
-                None => group.pieces.push(piece),
+                Some(id) if !answer(&mut groups, assistant, id, part) => {
+                    dropped.insert("tool_result".to_owned());
+                }
+                Some(_) => {}
+                None => {
+                    let group = current(&mut groups, assistant);
+                    group.calls |= matches!(part.body, Body::ToolCall { .. });
+                    group.pieces.push(piece);
+                }
             }
         }
     }
     // Calls at the very end were never answered either.
-    if groups.last().is_some_and(|last| !calls(last).is_empty()) {
+    if groups.last().is_some_and(|last| last.calls) {
         current(&mut groups, false);
     }
-    Ok(groups)
+    groups
 }
 
 /// The group that takes parts of this role, with the answers that are due in it.
@@ -90,7 +98,7 @@ fn current<'g, 't, 'a>(groups: &'g mut Vec<Group<'t, 'a>>, assistant: bool) -> &
         let due = groups.last().map(calls).unwrap_or_default();
         let places = due.iter().enumerate().map(|(at, id)| (*id, at)).collect();
         let answers = due.into_iter().map(|id| Answer { id, part: None }).collect();
-        groups.push(Group { assistant, answers, places, pieces: Vec::new() });
+        groups.push(Group { assistant, answers, places, pieces: Vec::new(), calls: false });
     }
     let last = groups.len() - 1;
     &mut groups[last]
@@ -109,18 +117,19 @@ fn calls<'t>(group: &Group<'t, '_>) -> Vec<&'t str> {
     ids
 }
 
-/// The last result of a call wins.
-fn answer<'t, 'a>(group: &mut Group<'t, 'a>, id: &str, part: &'t Part<'a>) -> Result<(), Invalid> {
+/// Puts a result at its call; the last result of a call wins. False where no such call is due.
+fn answer<'t, 'a>(groups: &mut Vec<Group<'t, 'a>>, assistant: bool, id: &str, part: &'t Part<'a>) -> bool {
+    // No group is begun for the sake of a result that nothing asks for.
+    if !groups.last().is_some_and(|last| last.calls || last.assistant == assistant) {
+        return false;
+    }
+    let group = current(groups, assistant);
     let place = group.places.get(id).copied();
     match place.and_then(|place| group.answers.get_mut(place)) {
         Some(answer) => {
             answer.part = Some(part);
-            Ok(())
+            true
         }
-        None => Err(Invalid {
-            path: part.at.path(),
-            message: format!("a result of the tool call `{id}`, which is not in the assistant's message before it"),
-            at: 0,
-        }),
+        None => false,
     }
 }

@@ -62,6 +62,11 @@ pub(super) const ROWS: &[Row] = &[
         ],
     ),
     row(
+        "`thoughtSignature` of Google's own, on a call or a text",
+        r#"{"contents":[{"role":"user","parts":[{"text":"hi"}]},{"role":"model","parts":[{"text":"a","thoughtSignature":"c2ln"}]},{"role":"user","parts":[{"text":"go"}]}]}"#,
+        [Dropped("thinking"), Dropped("thinking"), Dropped("thinking"), Own],
+    ),
+    row(
         "part `executableCode`",
         r#"{"contents":[{"role":"user","parts":[{"text":"hi"}]},{"role":"model","parts":[{"executableCode":{"language":"PYTHON","code":"1"}}]},{"role":"user","parts":[{"text":"go"}]}]}"#,
         [Refused("contents[1].parts[0]"), Refused("contents[1].parts[0]"), Refused("contents[1].parts[0]"), Own],
@@ -104,17 +109,17 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "`generationConfig.topK`",
         r#"{"generationConfig":{"topK":5}}"#,
-        [Dropped("top_k"), Dropped("top_k"), to("top_k", "5"), Own],
+        [Dropped("generationConfig.topK"), Dropped("generationConfig.topK"), to("top_k", "5"), Own],
     ),
     row(
         "`generationConfig.seed`",
         r#"{"generationConfig":{"seed":7}}"#,
-        [to("seed", "7"), Dropped("seed"), Dropped("seed"), Own],
+        [to("seed", "7"), Dropped("generationConfig.seed"), Dropped("generationConfig.seed"), Own],
     ),
     row(
         "`generationConfig.stopSequences`",
         r#"{"generationConfig":{"stopSequences":["X"]}}"#,
-        [to("stop", r#"["X"]"#), Dropped("stop"), to("stop_sequences", r#"["X"]"#), Own],
+        [to("stop", r#"["X"]"#), Dropped("generationConfig.stopSequences"), to("stop_sequences", r#"["X"]"#), Own],
     ),
     row(
         "`generationConfig.candidateCount` above 1",

@@ -121,7 +121,12 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "`tool_choice.disable_parallel_tool_use`",
         r#"{"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"auto","disable_parallel_tool_use":true}}"#,
-        [to("parallel_tool_calls", "false"), to("parallel_tool_calls", "false"), Own, Dropped("parallel_tool_calls")],
+        [
+            to("parallel_tool_calls", "false"),
+            to("parallel_tool_calls", "false"),
+            Own,
+            Dropped("tool_choice.disable_parallel_tool_use"),
+        ],
     ),
     row(
         "`max_tokens`",
@@ -147,7 +152,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "`stop_sequences`",
         r#"{"stop_sequences":["X"]}"#,
-        [to("stop", r#"["X"]"#), Dropped("stop"), Own, to("generationConfig.stopSequences", r#"["X"]"#)],
+        [to("stop", r#"["X"]"#), Dropped("stop_sequences"), Own, to("generationConfig.stopSequences", r#"["X"]"#)],
     ),
     row(
         "`thinking` of `enabled`",
@@ -182,7 +187,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "`metadata.user_id`",
         r#"{"metadata":{"user_id":"u"}}"#,
-        [to("user", r#""u""#), to("user", r#""u""#), Own, Dropped("user")],
+        [to("user", r#""u""#), to("user", r#""u""#), Own, Dropped("metadata.user_id")],
     ),
     row(
         "`service_tier`",

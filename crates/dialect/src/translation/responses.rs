@@ -174,7 +174,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "`text.verbosity`",
         r#"{"text":{"verbosity":"low"}}"#,
-        [to("verbosity", r#""low""#), Own, Dropped("verbosity"), Dropped("verbosity")],
+        [to("verbosity", r#""low""#), Own, Dropped("text.verbosity"), Dropped("text.verbosity")],
     ),
     row(
         "`prompt_cache_key`",

@@ -119,7 +119,7 @@ impl<'a> Reading<'a> {
                     Body::Thinking { text, signature: Some(Cow::Owned(proof)) }
                 }
                 (body, Some(Proof::Thinking(proof))) => {
-                    sign(&mut message, proof, at);
+                    self.sign(&mut message, proof, at);
                     body
                 }
                 (body, Some(Proof::Redacted(data))) => {
@@ -132,6 +132,24 @@ impl<'a> Reading<'a> {
             if matches!(&body, Body::Text(text) | Body::Thinking { text, signature: None } if text.is_empty()) {
                 continue;
             }
+            let body = match body {
+                Body::Thinking { text, signature } => match self.unsigned(&mut message) {
+                    Some((before, place)) => {
+                        before.to_mut().push_str(&text);
+                        *place = signature;
+                        continue;
+                    }
+                    None => Body::Thinking { text, signature },
+                },
+                other @ (Body::Text(_)
+                | Body::Image(_)
+                | Body::File(_)
+                | Body::ToolCall { .. }
+                | Body::ToolResult { .. }
+                | Body::RedactedThinking(_)
+                | Body::Refusal(_)
+                | Body::Other(_)) => other,
+            };
             if let Some(mut whose) = one.open {
                 whose.part = message.parts.len();
                 open.push(whose);
@@ -151,14 +169,42 @@ impl<'a> Reading<'a> {
         self.turn.messages.push(message);
         Ok(())
     }
-}
 
-/// A signature goes before the part that it is on: with the thought there, if that has none, or in an empty one.
-fn sign(message: &mut Message<'_>, proof: String, at: At) {
-    if let Some(Part { body: Body::Thinking { text: _, signature: place @ None }, .. }) = message.parts.last_mut() {
-        *place = Some(Cow::Owned(proof));
-        return;
+    /// A signature goes before the part that it is on: with the thought there, if that has none, or in an empty one.
+    fn sign(&mut self, message: &mut Message<'a>, proof: String, at: At) {
+        if let Some((_, place)) = self.unsigned(message) {
+            *place = Some(Cow::Owned(proof));
+            return;
+        }
+        let body = Body::Thinking { text: Text::default(), signature: Some(Cow::Owned(proof)) };
+        message.parts.push(Part { body, at, cache: None });
     }
-    let body = Body::Thinking { text: Text::default(), signature: Some(Cow::Owned(proof)) };
-    message.parts.push(Part { body, at, cache: None });
+
+    /// The thought that the model's last words end with, if it has no proof yet: clients send a streamed thought back in
+    /// the pieces that it came in, some of them each in a content of its own, and its proof stands on the last.
+    fn unsigned<'m>(
+        &'m mut self,
+        message: &'m mut Message<'a>,
+    ) -> Option<(&'m mut Text<'a>, &'m mut Option<Text<'a>>)> {
+        if message.role != Role::Assistant {
+            return None;
+        }
+        let parts = if message.parts.is_empty() {
+            &mut self.turn.messages.last_mut().filter(|last| last.role == Role::Assistant)?.parts
+        } else {
+            &mut message.parts
+        };
+        match &mut parts.last_mut()?.body {
+            Body::Thinking { text, signature: signature @ None } => Some((text, signature)),
+            Body::Thinking { .. }
+            | Body::Text(_)
+            | Body::Image(_)
+            | Body::File(_)
+            | Body::ToolCall { .. }
+            | Body::ToolResult { .. }
+            | Body::RedactedThinking(_)
+            | Body::Refusal(_)
+            | Body::Other(_) => None,
+        }
+    }
 }

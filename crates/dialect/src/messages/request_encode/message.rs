@@ -120,7 +120,7 @@ pub(super) fn write_messages(
     if rest.iter().flat_map(|message| &message.parts).any(foreign) {
         dropped.insert("thinking".into());
     }
-    let groups = groups(rest, is_written)?;
+    let groups = groups(rest, is_written, dropped);
     if groups.is_empty() {
         return Err(at("messages", "no message with content is left to send"));
     }

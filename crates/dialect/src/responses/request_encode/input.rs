@@ -53,6 +53,10 @@ pub(super) fn write(object: &mut Object<'_>, turn: &Turn<'_>, dropped: &mut Drop
         }
     }
     out.unanswered();
+    if out.list.is_empty() {
+        let message = "no message with content is left to send".to_owned();
+        return Err(Invalid { path: "messages".into(), message, at: 0 });
+    }
     Ok(out.reasoned)
 }
 
