@@ -53,7 +53,7 @@ async fn the_end_of_an_answer_is_written_when_it_is_stored_and_not_before() {
         may_end.add_permits(1);
         let mut rest = seen;
         while let Some(bytes) = asking.more().await {
-            rest += &String::from_utf8(bytes.to_vec()).unwrap();
+            rest += std::str::from_utf8(&bytes).unwrap();
             let ended = if stream { rest.contains("[DONE]") } else { rest.ends_with('}') };
             assert!(!ended || stored.load(Ordering::SeqCst), "{stream}: who has the end of it can find it");
         }
@@ -73,17 +73,17 @@ async fn a_store_that_does_not_answer_holds_the_end_up_for_a_second_and_no_longe
 }
 
 /// Says how a turn ended.
-struct Says(mpsc::UnboundedSender<Closed>);
+struct Says(mpsc::Sender<Closed>);
 
 impl KeepAnswer for Says {
     fn closed(self: Box<Self>, end: Closed) -> BoxFuture<'static, ()> {
-        self.0.send(end).unwrap();
+        self.0.try_send(end).unwrap();
         Box::pin(std::future::ready(()))
     }
 }
 
 async fn ended(world: &World, ask: &Ask, leave: bool) -> Closed {
-    let (says, mut hears) = mpsc::unbounded_channel();
+    let (says, mut hears) = mpsc::channel(2);
     let mut asking = world.start_kept(ask, Box::new(Says(says)));
     if leave {
         asking.head().await;

@@ -1,6 +1,7 @@
 //! The edge of the whole gateway: every route in its dialect, every kind of error in the dialect of its path, lists of
-//! models, counting and embeddings by what an upstream can do, what URLs in requests
-//! name, and images that are none.
+//! models, counting and embeddings by what an upstream can do, what URLs in requests name, and images that are none.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
 
 mod by_dialect;
 mod counting;

@@ -91,7 +91,7 @@ pub(crate) fn inner_name(name: &str) -> bool {
     const ENDS: [&str; 8] = ["localhost", "local", "internal", "intranet", "lan", "home", "corp", "home.arpa"];
     let ends = |end: &&str| name == *end || name.strip_suffix(*end).is_some_and(|rest| rest.ends_with('.'));
     // A name without a dot is looked up below the machine's own domains.
-    !name.contains('.') || ENDS.iter().any(|end| ends(end))
+    !name.contains('.') || ENDS.iter().any(ends)
 }
 
 #[cfg(test)]
