@@ -487,7 +487,7 @@ impl<'a> Reader<'a> {
 }
 
 /// The high bit of the first byte, from the low end, that ends a run of plain text; bits above that one may be wrong.
-fn specials(word: u64) -> u64 {
+pub(super) fn specials(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
     let has_zero = |x: u64| x.wrapping_sub(ONES) & !x & HIGHS;

@@ -144,7 +144,11 @@ impl Echo {
 
 /// A text of JSON on one line, as the data of an event must be: what breaks lines in it stands between its values.
 fn one_line(raw: &str) -> String {
-    raw.replace(['\n', '\r'], " ")
+    if memchr::memchr2(b'\n', b'\r', raw.as_bytes()).is_none() {
+        raw.to_owned()
+    } else {
+        raw.replace(['\n', '\r'], " ")
+    }
 }
 
 /// `text` with the `format` that clients read without asking whether it is there.
