@@ -10,6 +10,7 @@ mod streams;
 
 use bytes::Bytes;
 use rustix::time::{ClockId, clock_gettime};
+use std::collections::HashMap;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use streams::{PIECE, Says};
@@ -24,8 +25,17 @@ use turnkeep_wire::sse;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// The median over the rounds, in thousandths.
+fn median<const N: usize>(rounds: &[[u64; N]], of: impl Fn(&[u64; N]) -> Option<f64>) -> u64 {
+    let mut values: Vec<f64> = rounds.iter().filter_map(of).collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).map_or(0, |middle| (middle * 1e3).round() as u64)
+}
+
 /// At least so many runs of each case.
 const RUNS: u32 = 7;
+/// Before the number of a Responses event.
+const NUMBER: &[u8] = b"\"sequence_number\":";
 /// Nanoseconds of work between two readings of the clock.
 const ROW: u64 = 50_000;
 
@@ -49,25 +59,36 @@ struct Time {
 }
 
 impl Time {
-    /// The least CPU time of each piece of work, nanoseconds; they take turns. What is short is done several times in a row
-    /// and divided, as reading the clock takes time too.
-    fn least<const N: usize>(&self, mut work: [&mut dyn FnMut() -> Outcome<()>; N]) -> Outcome<[u64; N]> {
-        let (mut least, mut rows) = ([u64::MAX; N], [1u64; N]);
+    /// The least CPU time of each piece of work, nanoseconds.
+    fn least<const N: usize>(&self, work: [&mut dyn FnMut() -> Outcome<()>; N]) -> Outcome<[u64; N]> {
+        self.turns(work).map(|(least, _)| least)
+    }
+
+    /// The same, and of all of them each round. They take turns, so that a round's are from one state of the machine. What
+    /// is short is done several times in a row and divided, as reading the clock takes time too.
+    fn turns<const N: usize>(
+        &self,
+        mut work: [&mut dyn FnMut() -> Outcome<()>; N],
+    ) -> Outcome<([u64; N], Vec<[u64; N]>)> {
+        let (mut least, mut rows, mut all) = ([u64::MAX; N], [1u64; N], Vec::new());
         let started = Instant::now();
         let mut runs = 0;
         while runs < RUNS || started.elapsed() < self.each {
-            for ((work, least), row) in work.iter_mut().zip(&mut least).zip(&mut rows) {
+            let mut round = [0; N];
+            for (((work, least), row), round) in work.iter_mut().zip(&mut least).zip(&mut rows).zip(&mut round) {
                 let begun = cpu();
                 for _ in 0..*row {
                     work()?;
                 }
                 let took = (cpu() - begun) / *row;
+                *round = took;
                 *least = took.min(*least);
                 *row = (ROW / took.max(1)).clamp(1, 1_000);
             }
+            all.push(round);
             runs += 1;
         }
-        Ok(least)
+        Ok((least, all))
     }
 }
 
@@ -203,55 +224,96 @@ fn pairs(time: &Time) -> impl Iterator<Item = (Dialect, Dialect)> {
     same.into_iter().chain(across).filter(wanted)
 }
 
-/// `stream TURN CLIENT UPSTREAM`: translated, passed through, translated and not watched.
+/// `stream TURN CLIENT UPSTREAM`: translated, passed through, translated and not watched; and the first over the second and
+/// the third over the second, medians of the rounds' ratios in thousandths.
 fn turns(time: &Time) -> Outcome<()> {
     for (name, says) in [("text", Says::Text(60)), ("calls", Says::Calls { calls: 4, pieces: 14 })] {
         for (client, upstream) in pairs(time).filter(|(client, upstream)| client != upstream) {
             let chunks = streams::stream(upstream, says);
             let (across, within) = (options(client, upstream), options(upstream, upstream));
             let [mut one, mut two, mut three] = [const { Vec::new() }; 3];
-            let [translated, passed, bare] = time.least([
+            let (least, rounds) = time.turns([
                 &mut || through(&across, &chunks, &mut one),
                 &mut || through(&within, &chunks, &mut two),
                 &mut || unwatched(&across, &chunks, &mut three),
             ])?;
-            println!("stream\t{name}\t{client}\t{upstream}\t{translated}\t{passed}\t{bare}");
+            let [translated, passed, bare] = least;
+            let ratio = median(&rounds, |[one, two, _]| Some(*one as f64 / *two as f64));
+            let alone = median(&rounds, |[_, two, three]| Some(*three as f64 / *two as f64));
+            println!("stream\t{name}\t{client}\t{upstream}\t{translated}\t{passed}\t{bare}\t{ratio}\t{alone}");
         }
     }
     Ok(())
 }
 
-/// `chunks CLIENT UPSTREAM`: of each chunk of a text of 10, 100, 1 000 and 10 000, beyond an answer of none; picoseconds.
+/// One buffer for all chunks that say the same, but for their number, so that a long answer does not measure how fast the
+/// machine's memory is: in the gateway a chunk has just been read from a socket.
+fn shared(chunks: Vec<Bytes>) -> Vec<Bytes> {
+    let mut known: HashMap<Vec<u8>, Bytes> = HashMap::new();
+    let unnumbered = |chunk: &Bytes| match memchr::memmem::find(chunk, NUMBER) {
+        Some(at) => {
+            let (before, after) = chunk.split_at(at + NUMBER.len());
+            let digits = after.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            [before, after.get(digits..).unwrap_or_default()].concat()
+        }
+        None => chunk.to_vec(),
+    };
+    chunks.into_iter().map(|chunk| known.entry(unnumbered(&chunk)).or_insert(chunk).clone()).collect()
+}
+
+/// What each of so many chunks takes beyond an answer of none, picoseconds; and the last over the first, the median of the
+/// rounds in thousandths.
+fn each<const N: usize>(
+    time: &Time,
+    (client, upstream): (Dialect, Dialect),
+    none: Says,
+    answers: [(usize, Says); N],
+) -> Outcome<String> {
+    let options = options(client, upstream);
+    let base = shared(streams::stream(upstream, none));
+    let mut line = String::new();
+    let mut out = Vec::new();
+    let mut flat = 0;
+    // The longest beside each of the others, so that rounds stay short.
+    let Some((many, longest)) = answers.last() else { return Ok(line) };
+    let longest = shared(streams::stream(upstream, *longest));
+    for (at, (count, says)) in answers.iter().enumerate() {
+        let (chunks, mut second, mut third) = (shared(streams::stream(upstream, *says)), Vec::new(), Vec::new());
+        let (least, rounds) = time.turns([
+            &mut || through(&options, &base, &mut out),
+            &mut || through(&options, &chunks, &mut second),
+            &mut || through(&options, &longest, &mut third),
+        ])?;
+        let [none, all, _] = least;
+        line += &format!("\t{}", all.saturating_sub(none) * 1_000 / *count as u64);
+        if at == 0 {
+            flat = median(&rounds, |[none, some, all]| {
+                let few = some.checked_sub(*none)? as f64 / *count as f64;
+                Some(all.checked_sub(*none)? as f64 / *many as f64 / few)
+            });
+        }
+    }
+    line += &format!("\t{flat}");
+    Ok(line)
+}
+
+/// `chunks CLIENT UPSTREAM`: of each chunk of a text of 10, 100, 1 000 and 10 000, and the last over the first.
 fn lengths(time: &Time) -> Outcome<()> {
     for (client, upstream) in pairs(time) {
-        let options = options(client, upstream);
-        let mut line = format!("chunks\t{client}\t{upstream}");
-        let (none, mut out) = (streams::stream(upstream, Says::Text(0)), Vec::new());
-        for count in [10usize, 100, 1_000, 10_000] {
-            let (chunks, mut more) = (streams::stream(upstream, Says::Text(count)), Vec::new());
-            let [base, all] = time
-                .least([&mut || through(&options, &none, &mut out), &mut || through(&options, &chunks, &mut more)])?;
-            line += &format!("\t{}", all.saturating_sub(base) * 1_000 / count as u64);
-        }
-        println!("{line}");
+        let answers = [10usize, 100, 1_000, 10_000].map(|count| (count, Says::Text(count)));
+        let line = each(time, (client, upstream), Says::Text(0), answers)?;
+        println!("chunks\t{client}\t{upstream}{line}");
     }
     Ok(())
 }
 
-/// `argument CLIENT UPSTREAM`: of each fragment of one call's argument of 1 KiB, 64 KiB and 1 MiB; picoseconds.
+/// `argument CLIENT UPSTREAM`: of each fragment of one call's argument of 16 KiB and of 1 MiB, and the last over the first.
 fn arguments(time: &Time) -> Outcome<()> {
     for (client, upstream) in pairs(time) {
-        let options = options(client, upstream);
-        let mut line = format!("argument\t{client}\t{upstream}");
-        let (none, mut out) = (streams::stream(upstream, Says::Text(4)), Vec::new());
-        for bytes in [1usize << 10, 64 << 10, 1 << 20] {
-            let pieces = bytes / PIECE;
-            let (chunks, mut more) = (streams::stream(upstream, Says::Calls { calls: 1, pieces }), Vec::new());
-            let [base, all] = time
-                .least([&mut || through(&options, &none, &mut out), &mut || through(&options, &chunks, &mut more)])?;
-            line += &format!("\t{}", all.saturating_sub(base) * 1_000 / pieces as u64);
-        }
-        println!("{line}");
+        let answers =
+            [16usize << 10, 1 << 20].map(|bytes| (bytes / PIECE, Says::Calls { calls: 1, pieces: bytes / PIECE }));
+        let line = each(time, (client, upstream), Says::Text(4), answers)?;
+        println!("argument\t{client}\t{upstream}{line}");
     }
     Ok(())
 }

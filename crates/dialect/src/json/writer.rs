@@ -52,7 +52,7 @@ fn next_special(bytes: &[u8], mut at: usize) -> Option<(usize, u8)> {
 }
 
 /// Appends a whole number.
-fn write_number(out: &mut Vec<u8>, value: u64) {
+pub(crate) fn write_number(out: &mut Vec<u8>, value: u64) {
     // The longest has twenty digits.
     let (mut digits, mut rest, mut from) = ([b'0'; 20], value, 20usize);
     for digit in digits.iter_mut().rev() {
@@ -78,6 +78,11 @@ impl<'b> Object<'b> {
     pub fn open(out: &'b mut Vec<u8>) -> Self {
         out.push(b'{');
         Object { out, first: true }
+    }
+
+    /// Goes on with an object that has been opened, and some of whose fields have been written.
+    pub(crate) fn resume(out: &'b mut Vec<u8>) -> Self {
+        Object { out, first: false }
     }
 
     fn key(&mut self, key: &str) -> &mut Vec<u8> {
@@ -121,6 +126,20 @@ impl<'b> Object<'b> {
     /// A field whose value is JSON text already.
     pub fn raw(&mut self, key: &str, json: &str) {
         self.key(key).extend_from_slice(json.as_bytes());
+    }
+
+    /// A field whose value is JSON text already.
+    pub(crate) fn raw_bytes(&mut self, key: &str, json: &[u8]) {
+        self.key(key).extend_from_slice(json);
+    }
+
+    /// Fields that are JSON text already, with commas between them and none around them; not empty.
+    pub(crate) fn fields(&mut self, json: &[u8]) {
+        if !self.first {
+            self.out.push(b',');
+        }
+        self.first = false;
+        self.out.extend_from_slice(json);
     }
 
     /// An object field.
@@ -170,6 +189,11 @@ impl<'b> Array<'b> {
     /// An item that is JSON text already.
     pub fn raw(&mut self, json: &str) {
         self.item().extend_from_slice(json.as_bytes());
+    }
+
+    /// An item that is JSON text already.
+    pub(crate) fn raw_bytes(&mut self, json: &[u8]) {
+        self.item().extend_from_slice(json);
     }
 
     /// An object item.

@@ -1,9 +1,10 @@
 //! What a response repeats of its request: the fields as the client wrote them, with the protocol's own defaults where it
 //! wrote none, and how it knows its tools.
 
-use crate::json::{Invalid, Kind, Object, Reader};
+use crate::json::{Invalid, Kind, Object, Reader, write_string};
 use crate::responses::reply_decode::within;
 use crate::turn::ClientTool;
+use memchr::memmem;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -33,36 +34,68 @@ const FIELDS: [(&str, &str); 20] = [
     ("user", "null"),
 ];
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Echo {
-    /// By the place in `FIELDS`; `None` for the default.
-    fields: [Option<String>; FIELDS.len()],
+    /// The fields as they stand in a response, which a stream has three times.
+    written: Vec<u8>,
     /// Tools that are no plain functions, by the names that they have in events.
+    tools: BTreeMap<String, ClientTool>,
+}
+
+/// What has been read of a body.
+#[derive(Default)]
+struct Given<'b> {
+    /// By the place in `FIELDS`; `None` for the default.
+    fields: [Option<Cow<'b, str>>; FIELDS.len()],
     tools: BTreeMap<String, ClientTool>,
 }
 
 impl Echo {
     /// Of a client's body. A body that is none (there is nothing to repeat) gives the defaults.
     pub(super) fn of(body: &[u8]) -> Self {
-        let mut echo = Echo::default();
-        let read = Reader::new(body).and_then(|mut r| r.object(|r, key| echo.field(r, key)));
-        if read.is_err() { Echo::default() } else { echo }
+        let mut given = Given::default();
+        let read = Reader::new(body).and_then(|mut r| r.object(|r, key| given.field(r, key)));
+        let Given { fields, tools } = if read.is_err() { Given::default() } else { given };
+        let mut written = Vec::with_capacity(1 << 10);
+        for (at, ((name, default), given)) in FIELDS.iter().zip(&fields).enumerate() {
+            if at > 0 {
+                written.push(b',');
+            }
+            write_string(&mut written, name);
+            written.push(b':');
+            written.extend_from_slice(given.as_deref().unwrap_or(default).as_bytes());
+        }
+        Echo { written, tools }
     }
 
-    fn field(&mut self, r: &mut Reader<'_>, key: &str) -> Result<(), Invalid> {
+    /// How the client knows a tool, where it is no plain function.
+    pub(super) fn tool(&self, canonical: &str) -> Option<&ClientTool> {
+        self.tools.get(canonical)
+    }
+
+    /// Writes the fields into a response.
+    pub(super) fn write(&self, response: &mut Object<'_>) {
+        response.fields(&self.written);
+    }
+}
+
+impl<'b> Given<'b> {
+    fn field(&mut self, r: &mut Reader<'b>, key: &str) -> Result<(), Invalid> {
         if key == "input" && r.kind()? == Kind::Array {
             return r.array(|r, _| self.input(r));
         }
-        if key == "tools" && r.kind()? == Kind::Array {
-            // Once for the tools, and once as it is written.
-            self.tools(&mut r.clone(), None)?;
-        }
+        let tools = key == "tools" && r.kind()? == Kind::Array;
         let raw = r.raw()?;
+        // A second time for the tools that are no plain functions. Most requests have none.
+        let any = |word: &str| memmem::find(raw.as_bytes(), word.as_bytes()).is_some();
+        if tools && (any("custom") || any("namespace") || any("\\u")) {
+            self.tools(&mut Reader::over(raw), None)?;
+        }
         let at = FIELDS.iter().position(|(name, _)| *name == key);
         if let Some(place) = at.and_then(|at| self.fields.get_mut(at)) {
             *place = match raw {
                 "null" => None,
-                raw if key == TEXT => Some(one_line(&with_format(raw)?)),
+                raw if key == TEXT => Some(Cow::Owned(one_line(&with_format(raw)?).into_owned())),
                 raw => Some(one_line(raw)),
             };
         }
@@ -128,26 +161,14 @@ impl Echo {
             Ok(())
         })
     }
-
-    /// How the client knows a tool, where it is no plain function.
-    pub(super) fn tool(&self, canonical: &str) -> Option<&ClientTool> {
-        self.tools.get(canonical)
-    }
-
-    /// Writes the fields into a response.
-    pub(super) fn write(&self, response: &mut Object<'_>) {
-        for ((name, default), given) in FIELDS.iter().zip(&self.fields) {
-            response.raw(name, given.as_deref().unwrap_or(default));
-        }
-    }
 }
 
 /// A text of JSON on one line, as the data of an event must be: what breaks lines in it stands between its values.
-fn one_line(raw: &str) -> String {
+fn one_line(raw: &str) -> Cow<'_, str> {
     if memchr::memchr2(b'\n', b'\r', raw.as_bytes()).is_none() {
-        raw.to_owned()
+        Cow::Borrowed(raw)
     } else {
-        raw.replace(['\n', '\r'], " ")
+        Cow::Owned(raw.replace(['\n', '\r'], " "))
     }
 }
 
