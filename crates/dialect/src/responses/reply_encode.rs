@@ -138,6 +138,9 @@ impl Status {
     }
 }
 
+/// Bytes of a response beside what was asked and its items, about.
+const HEAD: usize = 768;
+
 impl StreamEncoder {
     /// For one answer.
     pub fn new(options: &ReplyOptions) -> Self {
@@ -219,6 +222,9 @@ impl StreamEncoder {
     }
 
     fn lifecycle(&mut self, name: &str, status: Status, out: &mut Vec<u8>) {
+        // It grows by much at once: what was asked, and all that is done.
+        let done = if status == Status::InProgress { 0 } else { self.done.iter().map(|item| item.len() + 1).sum() };
+        out.reserve(self.echo.as_ref().map_or(0, Echo::len) + done + HEAD);
         let mut writer = std::mem::take(&mut self.writer);
         writer.event(out, name, |event| self.response(&mut event.object("response"), status));
         self.writer = writer;

@@ -73,6 +73,11 @@ impl Echo {
         self.tools.get(canonical)
     }
 
+    /// Bytes of the fields.
+    pub(super) fn len(&self) -> usize {
+        self.written.len()
+    }
+
     /// Writes the fields into a response.
     pub(super) fn write(&self, response: &mut Object<'_>) {
         response.fields(&self.written);

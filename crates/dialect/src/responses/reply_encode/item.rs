@@ -15,7 +15,7 @@ pub(super) struct Item {
     kind: ItemKind,
     text: String,
     proof: String,
-    /// Of its pieces, once one has come.
+    /// Of its pieces, once a second one has come.
     form: Option<Form>,
 }
 
@@ -89,13 +89,35 @@ impl Item {
         if text.is_empty() {
             return;
         }
-        let form = match self.form.take() {
-            Some(form) => form,
-            None => self.form(),
-        };
-        writer.piece(out, &form, text);
-        self.form = Some(form);
+        match &self.form {
+            Some(form) => writer.piece(out, form, text),
+            // Many an item comes in one piece, for which the form does not pay.
+            None if self.text.is_empty() => writer.event(out, self.kind.delta(), |event| {
+                self.stand(event);
+                event.string("delta", text);
+                if matches!(self.kind, ItemKind::Text) {
+                    event.array("logprobs");
+                }
+            }),
+            None => {
+                let form = self.form();
+                writer.piece(out, &form, text);
+                self.form = Some(form);
+            }
+        }
         self.text.push_str(text);
+    }
+
+    /// Where a piece belongs.
+    fn stand(&self, event: &mut Object<'_>) {
+        match self.kind {
+            ItemKind::Text | ItemKind::Refusal => self.place(event),
+            ItemKind::Reasoning | ItemKind::Redacted(_) => {
+                self.of(event);
+                event.number("summary_index", 0);
+            }
+            ItemKind::Call { .. } => self.of(event),
+        }
     }
 
     /// Of a piece. An answer is little else, so it is written once for all of an item's.
@@ -103,17 +125,7 @@ impl Item {
         let name = self.kind.delta();
         let before = format!("event: {name}\ndata: {{\"type\":\"{name}\",\"sequence_number\":").into_bytes();
         let mut place = Vec::with_capacity(128);
-        {
-            let mut event = Object::open(&mut place);
-            match self.kind {
-                ItemKind::Text | ItemKind::Refusal => self.place(&mut event),
-                ItemKind::Reasoning | ItemKind::Redacted(_) => {
-                    self.of(&mut event);
-                    event.number("summary_index", 0);
-                }
-                ItemKind::Call { .. } => self.of(&mut event),
-            }
-        }
+        self.stand(&mut Object::open(&mut place));
         // Its fields go on in an object that is open, and are followed by another.
         let mut between = b",".to_vec();
         between.extend_from_slice(place.get(1..place.len().saturating_sub(1)).unwrap_or_default());
