@@ -33,7 +33,7 @@ fn median<const N: usize>(rounds: &[[u64; N]], of: impl Fn(&[u64; N]) -> Option<
 }
 
 /// At least so many runs of each case.
-const RUNS: u32 = 7;
+const RUNS: u32 = 25;
 /// Before the number of a Responses event.
 const NUMBER: &[u8] = b"\"sequence_number\":";
 /// Nanoseconds of work between two readings of the clock.
@@ -261,47 +261,35 @@ fn shared(chunks: Vec<Bytes>) -> Vec<Bytes> {
     chunks.into_iter().map(|chunk| known.entry(unnumbered(&chunk)).or_insert(chunk).clone()).collect()
 }
 
-/// What each of so many chunks takes beyond an answer of none, picoseconds; and the last over the first, the median of the
-/// rounds in thousandths.
+/// What each of so many chunks takes beyond an answer of `few`, picoseconds; and the last over the first, in thousandths.
 fn each<const N: usize>(
     time: &Time,
     (client, upstream): (Dialect, Dialect),
-    none: Says,
+    (few, says): (usize, Says),
     answers: [(usize, Says); N],
 ) -> Outcome<String> {
     let options = options(client, upstream);
-    let base = shared(streams::stream(upstream, none));
-    let mut line = String::new();
-    let mut out = Vec::new();
-    let mut flat = 0;
-    // The longest beside each of the others, so that rounds stay short.
-    let Some((many, longest)) = answers.last() else { return Ok(line) };
-    let longest = shared(streams::stream(upstream, *longest));
-    for (at, (count, says)) in answers.iter().enumerate() {
-        let (chunks, mut second, mut third) = (shared(streams::stream(upstream, *says)), Vec::new(), Vec::new());
-        let (least, rounds) = time.turns([
-            &mut || through(&options, &base, &mut out),
-            &mut || through(&options, &chunks, &mut second),
-            &mut || through(&options, &longest, &mut third),
-        ])?;
-        let [none, all, _] = least;
-        line += &format!("\t{}", all.saturating_sub(none) * 1_000 / *count as u64);
-        if at == 0 {
-            flat = median(&rounds, |[none, some, all]| {
-                let few = some.checked_sub(*none)? as f64 / *count as f64;
-                Some(all.checked_sub(*none)? as f64 / *many as f64 / few)
-            });
-        }
+    let base = shared(streams::stream(upstream, says));
+    let (mut out, mut more, mut costs) = (Vec::new(), Vec::new(), Vec::new());
+    for (count, says) in answers {
+        let chunks = shared(streams::stream(upstream, says));
+        let [base, all] =
+            time.least([&mut || through(&options, &base, &mut out), &mut || through(&options, &chunks, &mut more)])?;
+        costs.push(all.saturating_sub(base) * 1_000 / count.saturating_sub(few).max(1) as u64);
     }
-    line += &format!("\t{flat}");
-    Ok(line)
+    let flat = match costs.as_slice() {
+        [first, .., last] => last * 1_000 / (*first).max(1),
+        [_] | [] => 1_000,
+    };
+    costs.push(flat);
+    Ok(costs.into_iter().map(|cost| format!("\t{cost}")).collect())
 }
 
 /// `chunks CLIENT UPSTREAM`: of each chunk of a text of 10, 100, 1 000 and 10 000, and the last over the first.
 fn lengths(time: &Time) -> Outcome<()> {
     for (client, upstream) in pairs(time) {
         let answers = [10usize, 100, 1_000, 10_000].map(|count| (count, Says::Text(count)));
-        let line = each(time, (client, upstream), Says::Text(0), answers)?;
+        let line = each(time, (client, upstream), (2, Says::Text(2)), answers)?;
         println!("chunks\t{client}\t{upstream}{line}");
     }
     Ok(())
@@ -312,7 +300,7 @@ fn arguments(time: &Time) -> Outcome<()> {
     for (client, upstream) in pairs(time) {
         let answers =
             [16usize << 10, 1 << 20].map(|bytes| (bytes / PIECE, Says::Calls { calls: 1, pieces: bytes / PIECE }));
-        let line = each(time, (client, upstream), Says::Text(4), answers)?;
+        let line = each(time, (client, upstream), (0, Says::Text(4)), answers)?;
         println!("argument\t{client}\t{upstream}{line}");
     }
     Ok(())
