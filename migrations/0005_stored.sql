@@ -1,8 +1,9 @@
--- What callers store beyond single turns: responses, conversations, and for each item the response that holds it.
+-- What callers store beyond single turns: responses, conversations, for each item the response that holds it, and for each
+-- idempotency key of a background response that response.
 -- content is sealed under the master key, and there is no row without one. key is a keyed hash of the id, 128 bits.
 -- used counts uses, over all rows: what a caller has not used for longest has the smallest.
 CREATE TABLE stored (
-    kind     TEXT NOT NULL CHECK (kind IN ('response', 'conversation', 'item')),
+    kind     TEXT NOT NULL CHECK (kind IN ('response', 'conversation', 'item', 'retry')),
     caller   TEXT NOT NULL,
     key      BLOB NOT NULL CHECK (length(key) = 16),
     made_ms  INTEGER NOT NULL,

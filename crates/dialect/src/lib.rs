@@ -1,5 +1,6 @@
-//! OpenAI Chat Completions, OpenAI Responses, Anthropic Messages and Gemini as sans-IO codecs, each usable on both sides: bytes to the canonical
-//! [`turn::Turn`] and [`event::Event`]s and back, and the taps that read a same-dialect answer in passing.
+//! OpenAI Chat Completions, OpenAI Responses, Anthropic Messages and Gemini as sans-IO codecs, each usable on both sides:
+//! bytes to the canonical [`turn::Turn`] and [`event::Event`]s and back, and the taps that read a same-dialect answer in
+//! passing.
 //!
 //! Nothing here does I/O, reads a clock or draws a random number.
 
@@ -21,6 +22,7 @@ pub mod gemini;
 mod hosted;
 pub mod identity;
 pub mod json;
+mod media;
 pub mod messages;
 pub mod recorded;
 pub mod remote;

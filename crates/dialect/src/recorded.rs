@@ -87,7 +87,7 @@ pub fn may_be_cached(facts: &Facts) -> bool {
 fn own(recorded: &Recorded, options: &ReplyOptions) -> ReplyOptions {
     // An array's elements get a few bytes each when they become events.
     let (dialect, max_event) = (recorded.dialect, recorded.bytes.len().saturating_mul(8).saturating_add(64));
-    let asked = reply::Asked { anew: false, ..options.asked.clone() };
+    let asked = reply::Asked { restated: false, own_id: false, ..options.asked.clone() };
     ReplyOptions { client: dialect, upstream: dialect, max_event, asked, ..options.clone() }
 }
 

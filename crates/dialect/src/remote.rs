@@ -30,9 +30,8 @@ pub fn remote_urls<'t>(turn: &'t Turn<'_>) -> Vec<&'t str> {
     urls
 }
 
-/// Puts fetched bytes wherever the turn has this address: the media type as `image/png`, the bytes in base 64. A file
-/// keeps the media type that its client gave, and gets this one only where there was none. Without effect where the
-/// address is not.
+/// Puts fetched bytes wherever the turn has this address: the media type as `image/png`, the bytes in base 64. It is
+/// the type that the bytes have, whatever a client said of its file. Without effect where the address is not.
 pub fn put_bytes<'a>(turn: &mut Turn<'a>, url: &str, media_type: &'a str, base64: &'a str) {
     for part in turn.messages.iter_mut().flat_map(|message| &mut message.parts) {
         match &mut part.body {
@@ -56,7 +55,7 @@ fn put<'a>(part: &mut Part<'a>, url: &str, media_type: &'a str, base64: &'a str)
     match &mut part.body {
         Body::Image(image) => *image = Image::Data { media_type: Cow::Borrowed(media_type), data },
         Body::File(file) => {
-            file.media_type.get_or_insert(Cow::Borrowed(media_type));
+            file.media_type = Some(Cow::Borrowed(media_type));
             file.source = FileSource::Data(data);
         }
         Body::Text(_)
@@ -146,6 +145,6 @@ mod tests {
             })
             .collect();
         let bytes = FileSource::Data("AAAA".into());
-        assert_eq!(kinds[..2], [(Some("image/png"), &bytes), (Some("application/pdf"), &bytes)]);
+        assert_eq!(kinds[..2], [(Some("image/png"), &bytes), (Some("image/png"), &bytes)]);
     }
 }

@@ -131,8 +131,11 @@ pub struct Asked {
     /// The client's body, for dialects whose answers repeat fields of the request (Responses); empty where none is
     /// needed.
     pub body: Bytes,
-    /// The answer is read and written anew within the dialect too, so that its ids are the gateway's own.
-    pub anew: bool,
+    /// The upstream is asked with another body than the client's, so what a Responses answer repeats of its request is
+    /// put right within the dialect too.
+    pub restated: bool,
+    /// A Responses answer has the gateway's own id, within the dialect too.
+    pub own_id: bool,
 }
 
 impl Default for Asked {
@@ -142,7 +145,8 @@ impl Default for Asked {
             form: StreamForm::Events,
             names: Arc::default(),
             body: Bytes::new(),
-            anew: false,
+            restated: false,
+            own_id: false,
         }
     }
 }
@@ -200,7 +204,7 @@ pub struct Passed {
 impl StreamCodec {
     /// A codec for one answer.
     pub fn new(options: &ReplyOptions) -> Self {
-        let way = if options.client == options.upstream && !options.asked.anew {
+        let way = if options.client == options.upstream {
             Way::Tap(match options.client {
                 Dialect::Chat => Tap::Chat(chat::tap::Tap::new(options)),
                 Dialect::Responses => Tap::Responses(responses::tap::Tap::new(options)),
@@ -290,7 +294,8 @@ impl StreamCodec {
                 if let Some(class) = passed.class {
                     let bytes = match tap {
                         Tap::Gemini(tap) => tap.bytes(frame),
-                        Tap::Chat(_) | Tap::Responses(_) | Tap::Messages(_) => frame.raw,
+                        Tap::Responses(tap) => tap.bytes(frame),
+                        Tap::Chat(_) | Tap::Messages(_) => frame.raw,
                     };
                     push_piece(out, class, bytes);
                 }
@@ -407,13 +412,17 @@ pub fn plain(options: &ReplyOptions, body: Bytes) -> Result<(Bytes, Facts), Repl
     }
     let mut facts = Facts::default();
     let off_spec = options.upstream == Dialect::Responses && responses::tap::is_off_spec(&body);
-    if options.client == options.upstream && !off_spec && !options.asked.anew {
+    if options.client == options.upstream && !off_spec {
         match options.client {
             Dialect::Chat => chat::tap::plain(&body, &mut facts)?,
             Dialect::Responses => responses::tap::plain(&body, &mut facts)?,
             Dialect::Messages => messages::tap::plain(&body, &mut facts)?,
             Dialect::Gemini => gemini::tap::plain(&body, &mut facts)?,
         }
+        let body = match options.client {
+            Dialect::Responses => responses::tap::plain_bytes(body, options),
+            Dialect::Chat | Dialect::Messages | Dialect::Gemini => body,
+        };
         return Ok((body, facts));
     }
     let events = match options.upstream {

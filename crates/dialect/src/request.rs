@@ -238,6 +238,7 @@ pub struct Encoded {
 /// Writes a turn in the dialect of an upstream, for the upstream's name of the model. Content that cannot be carried is
 /// an error with its path.
 pub fn encode(target: Dialect, turn: &Turn<'_>, upstream_model: &str) -> Result<Encoded, Invalid> {
+    crate::media::check(turn)?;
     let (turn, hosted) = crate::hosted::left_out(turn);
     let turn = turn.as_ref();
     let mut encoded = match target {

@@ -7,6 +7,7 @@ pub mod reply_decode;
 pub mod reply_encode;
 pub mod request;
 pub mod request_encode;
+mod restate;
 pub mod tap;
 
 /// What the `encrypted_content` of reasoning begins with that was Anthropic's redacted thinking: it is no proof of a text,

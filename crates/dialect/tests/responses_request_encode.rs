@@ -339,7 +339,7 @@ fn settings_go_to_their_places_and_the_rest_is_named() {
     let body = turn(vec![user()]);
     let full = Turn {
         stream: true,
-        max_output: Some(7),
+        max_output: Some(70),
         temperature: Some("0.50"),
         top_p: Some("1"),
         top_k: Some("5"),
@@ -357,7 +357,7 @@ fn settings_go_to_their_places_and_the_rest_is_named() {
     };
     let (body, encoded) = written(&full);
     assert!(String::from_utf8_lossy(&encoded.body).contains("\"temperature\":0.50,"));
-    assert_eq!((&body["max_output_tokens"], &body["top_p"], &body["stream"]), (&json!(7), &json!(1), &json!(true)));
+    assert_eq!((&body["max_output_tokens"], &body["top_p"], &body["stream"]), (&json!(70), &json!(1), &json!(true)));
     assert_eq!(
         body["text"],
         json!({"format": {"type": "json_schema", "name": "answer", "schema": {}}, "verbosity": "low"})
@@ -365,6 +365,17 @@ fn settings_go_to_their_places_and_the_rest_is_named() {
     assert_eq!(body["reasoning"], json!({"effort": "medium"}));
     assert_eq!((&body["user"], &body["prompt_cache_key"]), (&json!("u"), &json!("k")));
     assert_eq!(encoded.dropped, ["stop", "top_k", "seed", "presence_penalty", "frequency_penalty", "metadata"]);
+}
+
+#[test]
+fn a_limit_below_the_apis_least_is_raised_to_it_and_named() {
+    for (asked, sent, dropped) in [(1, 16, &["max_tokens"][..]), (16, 16, &[]), (17, 17, &[])] {
+        let (body, encoded) = written(&Turn { max_output: Some(asked), ..turn(vec![user()]) });
+        assert_eq!(
+            (&body["max_output_tokens"], encoded.dropped.iter().map(String::as_str).collect::<Vec<_>>()),
+            (&json!(sent), dropped.to_vec())
+        );
+    }
 }
 
 /// What is said and done in a turn, without the system prompt, which is one text behind a translation.

@@ -457,7 +457,8 @@ impl Drive {
                 form: request.form,
                 names: self.tool_names.clone(),
                 body: self.input.terms.shown.clone().unwrap_or_else(|| request.body.clone()),
-                anew: self.input.terms.background,
+                restated: self.input.terms.shown.is_some(),
+                own_id: self.input.terms.background,
             },
         }
     }

@@ -95,14 +95,15 @@ fn words(kind: FaultKind, fault: &Fault) -> String {
         FaultKind::UpstreamUnavailable => "the upstream is not available",
         FaultKind::UpstreamStalled => "the upstream went silent",
         FaultKind::DeadlineExceeded => "the time for this turn is used up",
-        FaultKind::StreamTruncated => "the upstream's answer broke off before its end",
+        // Some agents try a stream again that ends so only where the message says "connection lost".
+        FaultKind::StreamTruncated => "connection lost: the upstream's answer broke off before its end",
         FaultKind::MalformedResponse => "the upstream's answer is not of its protocol",
         FaultKind::DnsFailure => "the upstream's name does not resolve",
         FaultKind::ConnectRefused => "the upstream refuses connections",
         FaultKind::ConnectTimeout => "connecting to the upstream took too long",
         FaultKind::Unreachable => "the upstream cannot be reached",
         FaultKind::TlsFailure => "the TLS connection to the upstream failed",
-        FaultKind::ConnectionReset => "the connection to the upstream broke",
+        FaultKind::ConnectionReset => "connection lost: the upstream closed or reset it",
         FaultKind::HttpProtocolError => "the upstream's answer is not valid HTTP",
         FaultKind::ConversationGone => "the upstream no longer holds the conversation",
         FaultKind::NoCredential => "no account for this model has a usable credential; the operator must set one",
@@ -176,6 +177,13 @@ fn of_unavailable(unavailable: Unavailable, now: Moment) -> ClientError {
         error.retry_after = Some(now.until(at));
     }
     error
+}
+
+/// An idempotency key that stands for another request.
+pub fn idempotency_key_reused() -> ClientError {
+    let message = "idempotency-key: this key was used for another request; a key stands for one request for 24 hours, so \
+                   send a new one with a new request";
+    ClientError { param: Some("idempotency-key".into()), ..ClientError::new(422, "idempotency_key_reused", message) }
 }
 
 #[cfg(test)]

@@ -44,8 +44,7 @@ pub struct Terms {
     /// The body as the client sent it, where the request was filled up from what is stored for the caller: answers repeat
     /// this one's fields, and an idempotency key stands for it.
     pub shown: Option<Bytes>,
-    /// It is made in the background: the answer has the gateway's own ids, so that it is read and written anew within the
-    /// dialect too, and its reader leaves only to cancel it.
+    /// It is made in the background: the answer has the gateway's own id, and its reader leaves only to cancel it.
     pub background: bool,
     /// Stores the answer.
     pub keep: Option<Box<dyn KeepAnswer>>,

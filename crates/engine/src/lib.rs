@@ -25,4 +25,5 @@ pub mod tally;
 pub mod timers;
 mod upstream_error;
 
+pub use ending::idempotency_key_reused;
 pub use engine::{Engine, EngineParts, Terms, TurnInput};

@@ -241,6 +241,8 @@ pub enum StoredKind {
     Conversation,
     /// An item's place: the response that holds it.
     Item,
+    /// An idempotency key's background response.
+    Retry,
 }
 
 impl StoredKind {
@@ -250,6 +252,7 @@ impl StoredKind {
             StoredKind::Response => "response",
             StoredKind::Conversation => "conversation",
             StoredKind::Item => "item",
+            StoredKind::Retry => "retry",
         }
     }
 }
@@ -310,8 +313,8 @@ pub enum Closed {
     Completed {
         /// What the client is sent.
         recorded: Option<Arc<Recorded>>,
-        /// It is the answer that the turn's idempotency key remembers: the turn it was made for has been closed before.
-        remembered: bool,
+        /// It was made for another turn, whose closing has stored it or is about to.
+        again: bool,
     },
     /// It failed.
     Failed(ClientError),
@@ -426,8 +429,9 @@ pub struct FetchError {
 /// Fetches what a client's URL names, for upstreams that take bytes only. It goes nowhere but to public hosts and to
 /// places that the operator has allowed.
 pub trait Fetch: Send + Sync {
-    /// The content. Dropping the future ends the fetch.
-    fn fetch<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<Fetched, FetchError>>;
+    /// The content, for a caller by its key's name: one may not have all the places of fetches. Dropping the future ends
+    /// the fetch.
+    fn fetch<'a>(&'a self, caller: &'a str, url: &'a str) -> BoxFuture<'a, Result<Fetched, FetchError>>;
 }
 
 /// Wall time, for what is written down. Running timers are the runtime's own monotonic clock.

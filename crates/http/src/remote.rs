@@ -20,9 +20,14 @@ const MAX_BYTES: u64 = 40 << 20;
 /// Fetches of one turn at once.
 const AT_ONCE: usize = 4;
 
-/// Fetches what the request's URLs name, if one of the routes needs it. What failed is an error of the routes that need
+/// Fetches what the request's URLs name for a caller, by its key's name, if one of the routes needs it. What failed is an error of the routes that need
 /// it; where none of the model's own routes could do without, of the whole turn.
-pub async fn fetch(gateway: &Gateway, request: &ClientRequest, routes: &[Route]) -> Result<Arc<Fetches>, ClientError> {
+pub async fn fetch(
+    gateway: &Gateway,
+    caller: &str,
+    request: &ClientRequest,
+    routes: &[Route],
+) -> Result<Arc<Fetches>, ClientError> {
     let needs = |route: &Route| route.upstream.dialect == Dialect::Gemini;
     let generates = match request.operation {
         Operation::Generate | Operation::CountTokens => true,
@@ -38,7 +43,7 @@ pub async fn fetch(gateway: &Gateway, request: &ClientRequest, routes: &[Route])
     }
     let fetch = gateway.fetch.load();
     let tally = &gateway.engine.tally;
-    let fetched = all(fetch.as_ref().as_deref(), wanted).await;
+    let fetched = all(fetch.as_ref().as_deref(), caller, wanted).await;
     for outcome in fetched.values() {
         tally.fetches.add();
         match outcome {
@@ -59,7 +64,7 @@ pub fn held(fetches: &Fetches) -> usize {
     fetches.values().flatten().map(|fetched| fetched.base64.len()).sum()
 }
 
-async fn all(fetch: Option<&dyn Fetch>, wanted: Vec<(&str, String)>) -> Fetches {
+async fn all(fetch: Option<&dyn Fetch>, caller: &str, wanted: Vec<(&str, String)>) -> Fetches {
     let mut out = Fetches::new();
     let invalid = |path: &str, message: String| Invalid { path: path.to_owned(), message, at: 0 };
     let Some(fetch) = fetch else {
@@ -76,7 +81,7 @@ async fn all(fetch: Option<&dyn Fetch>, wanted: Vec<(&str, String)>) -> Fetches 
     let fetching = |(url, path): &(&str, String)| {
         let (url, path) = ((*url).to_owned(), path.clone());
         async move {
-            let outcome = fetch.fetch(&url).await;
+            let outcome = fetch.fetch(caller, &url).await;
             (url, path, outcome)
         }
     };
@@ -136,7 +141,8 @@ mod tests {
     }
 
     impl Fetch for Scripted {
-        fn fetch<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<Fetched, FetchError>> {
+        fn fetch<'a>(&'a self, caller: &'a str, url: &'a str) -> BoxFuture<'a, Result<Fetched, FetchError>> {
+            assert_eq!(caller, "tester");
             self.asked.lock().push(url.to_owned());
             let outcome = if url.contains("bad") {
                 Err(FetchError { why: "a.example: it answered 404".into(), refused: false })
@@ -158,7 +164,7 @@ mod tests {
         let scripted = Scripted { size, asked: Mutex::default() };
         let request = request(urls);
         let turn = request.turn().unwrap();
-        let fetched = all(Some(&scripted), wanted(&turn)).await;
+        let fetched = all(Some(&scripted), "tester", wanted(&turn)).await;
         (fetched, scripted.asked.into_inner())
     }
 
@@ -190,7 +196,7 @@ mod tests {
     async fn a_gateway_that_does_not_fetch_says_so() {
         let request = request(&["https://a.example/1.png"]);
         let turn = request.turn().unwrap();
-        let fetched = all(None, wanted(&turn)).await;
+        let fetched = all(None, "tester", wanted(&turn)).await;
         let refused = fetched["https://a.example/1.png"].as_ref().unwrap_err();
         assert!(refused.message.contains("does not fetch") && refused.path == "messages[0].content[0]");
     }

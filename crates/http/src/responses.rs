@@ -9,18 +9,24 @@ mod history;
 mod items;
 mod keep;
 mod library;
+mod metadata;
+mod outline;
 mod page;
 mod paths;
 mod record;
 mod retrieve;
+mod retry;
+mod running;
 mod state;
+#[cfg(test)]
+mod test_library;
 
 pub(crate) use background::{Background, start};
-pub(crate) use begin::{Begun, begin, plain};
+pub(crate) use begin::{Begin, Begun, begin, plain};
 pub(crate) use library::Library;
 pub use paths::StoredPlace;
 pub(crate) use paths::{methods, place};
-pub(crate) use retrieve::{Wanted, answer};
+pub(crate) use retrieve::{Wanted, again, answer};
 
 use crate::reply_body::ReplyBody;
 use crate::respond;

@@ -8,7 +8,7 @@ use crate::headers::Asked;
 use crate::limits::{Refusal, told};
 use crate::read_body::{self, Unread};
 use crate::reply_body::ReplyBody;
-use crate::responses::{Background, Begun, StoredPlace, Wanted};
+use crate::responses::{Background, Begin, Begun, StoredPlace, Wanted};
 use crate::service::Gateway;
 use crate::{headers, remote, respond, responses};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
@@ -52,7 +52,7 @@ pub async fn turn(
             let started = responses::start(gateway, *input, *background).await;
             started.unwrap_or_else(|error| respond::error(dialect, &error, id))
         }
-        Ok(Admitted::Counted(response)) => response,
+        Ok(Admitted::Answered(response)) => response,
         Err(Unread::Refused(error)) => {
             tracing::info!(turn = %id, caller = %caller.name, status = error.status, code = error.code, "refused");
             respond::error(dialect, &error, id)
@@ -84,7 +84,8 @@ impl Permit for StillKnown {
 
 enum Admitted {
     Turn(Box<TurnInput>, Option<Box<Background>>),
-    Counted(Response<ReplyBody>),
+    /// Without a turn.
+    Answered(Response<ReplyBody>),
 }
 
 async fn admit(
@@ -132,7 +133,14 @@ async fn admit(
     let whose = scope(gateway, caller, peer, &head.headers);
     let begun = match (dialect, operation) {
         (Dialect::Responses, Operation::Generate) => {
-            responses::begin(gateway, &whose, id, body.bytes).await.map_err(refuse)?
+            let key = asked.idempotency.as_deref();
+            match responses::begin(gateway, &whose, id, body.bytes, key).await.map_err(refuse)? {
+                Begin::Turn(begun) => *begun,
+                Begin::Again { scope, id: response, stream } => {
+                    let shown = responses::again(gateway, &scope, &response, stream, id).await;
+                    return shown.map(Admitted::Answered).map_err(refuse);
+                }
+            }
         }
         (Dialect::Chat | Dialect::Responses | Dialect::Messages | Dialect::Gemini, _) => responses::plain(body.bytes),
     };
@@ -149,14 +157,14 @@ async fn admit(
         Operation::CountTokens => {
             let counting = counting(dialect, &routes);
             if counting.is_empty() {
-                return count(dialect, &read, id).map(Admitted::Counted).map_err(refuse);
+                return count(dialect, &read, id).map(Admitted::Answered).map_err(refuse);
             }
             counting
         }
     };
     let routes = compacting(routes, trigger).map_err(refuse)?;
     let held = gateway.meters.reserve(caller, estimate(&read, &routes)).map_err(limited)?;
-    let fetched = remote::fetch(gateway, &read, &routes).await.map_err(refuse)?;
+    let fetched = remote::fetch(gateway, &caller.name, &read, &routes).await.map_err(refuse)?;
     // Fetching can take long, too.
     refuse_if_draining(gateway)?;
     let fetched_share = read_body::more(&gateway.memory, remote::held(&fetched)).map_err(refuse)?;
@@ -166,7 +174,8 @@ async fn admit(
         // A background response has the id that its client was told, so it is never the answer of another turn.
         idempotency: asked.idempotency.filter(|_| background.is_none()),
         bypass: asked.bypass || background.is_some(),
-        cache: cache.filter(|_| background.is_none()),
+        // An answer that says what it goes on from is nobody else's.
+        cache: cache.filter(|_| shown.is_none()),
         labels: caller.labels.clone(),
         reservation: Some(Box::new(held)),
         shown,

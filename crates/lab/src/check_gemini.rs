@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::frame::Refused;
-use crate::gemini::is_base64;
+use crate::gemini::standard_base64;
 use crate::signature::Signatures;
 
 const FIELDS: [&str; 10] = [
@@ -108,7 +108,7 @@ fn one_part(at: usize, nth: usize, part: &Value) -> Result<(), Refused> {
     }
     if let Some(signature) = part.get("thoughtSignature") {
         let text = signature.as_str().unwrap_or_default();
-        if !is_base64(text) && !SENTINELS.contains(&text) {
+        if standard_base64(text).is_none() && !SENTINELS.contains(&text) {
             return Err(Refused::bad(format!(
                 "Invalid value at '{path}.thought_signature' (TYPE_BYTES), Base64 decoding failed."
             )));
@@ -119,7 +119,7 @@ fn one_part(at: usize, nth: usize, part: &Value) -> Result<(), Refused> {
         if !inline["mimeType"].as_str().is_some_and(|kind| kind.contains('/')) {
             return Err(Refused::bad(format!("Invalid value at '{path}.inline_data': mime_type is required.")));
         }
-        if !inline["data"].as_str().is_some_and(is_base64) {
+        if !inline["data"].as_str().is_some_and(|data| standard_base64(data).is_some()) {
             return Err(Refused::bad(format!(
                 "Invalid value at '{path}.inline_data.data' (TYPE_BYTES), Base64 decoding failed."
             )));
@@ -215,7 +215,7 @@ fn signed(contents: &[Value], model: &str, signatures: &Signatures) -> Result<()
         for (nth, part) in parts.iter().enumerate() {
             let signature = part["thoughtSignature"].as_str();
             if let Some(signature) = signature.filter(|text| !SENTINELS.contains(text))
-                && !signatures.accepts("", signature)
+                && !standard_base64(signature).is_some_and(|known| signatures.accepts("", &known))
             {
                 return Err(Refused::bad("Corrupted thought signature."));
             }

@@ -1,7 +1,7 @@
 //! Gemini's generateContent as an upstream speaks it: the shapes of replies, chunks and errors.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Finish, Usage};
@@ -66,12 +66,12 @@ fn parts(answer: &Answer) -> Vec<Value> {
     parts
 }
 
-fn chunk(answer: &Answer, parts: &[Value], reason: Option<&str>) -> Value {
+fn chunk(answer: &Answer, parts: &[Value], reason: Option<&str>, counts: &Usage) -> Value {
     let mut candidate = json!({"content": {"role": "model", "parts": parts}, "index": 0});
     if let Some(reason) = reason {
         candidate["finishReason"] = json!(reason);
     }
-    json!({"candidates": [candidate], "usageMetadata": usage(&answer.usage), "modelVersion": answer.model, "responseId": id(answer)})
+    json!({"candidates": [candidate], "usageMetadata": usage(counts), "modelVersion": answer.model, "responseId": id(answer)})
 }
 
 /// Neighbouring texts of one kind as one part.
@@ -93,20 +93,26 @@ fn joined(parts: Vec<Value>) -> Vec<Value> {
 
 /// The reply in one body.
 pub(crate) fn whole(answer: &Answer) -> Vec<u8> {
-    chunk(answer, &joined(parts(answer)), Some(finish(&answer.finish))).to_string().into_bytes()
+    chunk(answer, &joined(parts(answer)), Some(finish(&answer.finish)), &answer.usage).to_string().into_bytes()
 }
 
 /// The reply as a stream: server-sent events, or without `alt=sse` one JSON array.
 pub(crate) fn stream(ask: &Ask, answer: &Answer) -> Vec<Piece> {
-    let mut parts = parts(answer);
-    let last = parts.pop();
-    let mut chunks: Vec<(Mark, Value)> =
-        parts.iter().map(|part| (Mark::Word, chunk(answer, std::slice::from_ref(part), None))).collect();
-    // The chunk with the reason carries the last words, or nothing but the reason if a script holds the end apart.
-    if let Some(last) = last {
-        chunks.push((Mark::Word, chunk(answer, &[last], None)));
+    let parts = parts(answer);
+    // The counts of each chunk are those of what has come so far; the last one's are those of the whole.
+    let whole = answer.usage;
+    let (mut thoughts, mut said) = (0, 0);
+    let mut chunks: Vec<(Mark, Value)> = Vec::with_capacity(parts.len() + 1);
+    for part in &parts {
+        *if part.get("thought").is_some() { &mut thoughts } else { &mut said } += 1;
+        let reasoning = whole.reasoning.min(thoughts);
+        let completion = reasoning + whole.completion.saturating_sub(whole.reasoning).min(said);
+        let counts = Usage { reasoning, completion, ..whole };
+        chunks.push((Mark::Word, chunk(answer, std::slice::from_ref(part), None, &counts)));
     }
-    chunks.push((Mark::Terminal, chunk(answer, &[json!({"text": ""})], Some(finish(&answer.finish)))));
+    // The chunk with the reason carries an empty text, so that a script can hold the end apart from the last words.
+    let reason = Some(finish(&answer.finish));
+    chunks.push((Mark::Terminal, chunk(answer, &[json!({"text": ""})], reason, &answer.usage)));
     let count = chunks.len();
     let framed = |(at, (mark, chunk)): (usize, (Mark, Value))| {
         let text = if ask.array {
@@ -155,7 +161,14 @@ pub(crate) fn error(status: u16, spec: &ErrorSpec) -> Value {
     }})
 }
 
-/// A signature as it stands in JSON has to be base 64.
-pub(crate) fn is_base64(text: &str) -> bool {
-    STANDARD.decode(text).is_ok()
+/// Bytes as they stand in JSON: base 64 in either alphabet, padded or not. Gives them in the one that signatures are known
+/// by.
+pub(crate) fn standard_base64(text: &str) -> Option<String> {
+    let standard = |letter| match letter {
+        '-' => '+',
+        '_' => '/',
+        other => other,
+    };
+    let plain: String = text.trim_end_matches('=').chars().map(standard).collect();
+    STANDARD_NO_PAD.decode(plain).ok().map(|bytes| STANDARD.encode(bytes))
 }

@@ -44,7 +44,9 @@ fn build(schema: &Value, root: &Value, depth: usize) -> Value {
         return Value::Object(merged);
     }
     let kind = schema["type"].as_str().or_else(|| schema["type"].get(0).and_then(Value::as_str));
-    match kind {
+    // Google's own schemas write types in capitals.
+    let kind = kind.map(str::to_ascii_lowercase);
+    match kind.as_deref() {
         Some("string") => {
             let least = usize::try_from(schema["minLength"].as_u64().unwrap_or(0)).unwrap_or(0).min(1024);
             let mut text = "lab".to_owned();

@@ -8,6 +8,7 @@
 mod address;
 mod location;
 mod media;
+mod places;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use location::Location;
+use places::Places;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::net::{IpAddr, SocketAddr};
@@ -32,7 +34,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
@@ -59,7 +60,7 @@ pub struct FetchSpec {
     pub max_bytes: usize,
     /// All hops of one fetch together, waiting for its turn included.
     pub timeout: Duration,
-    /// Fetches at once; at least 1.
+    /// Fetches at once; at least 1. One caller has half of them at most.
     pub at_once: usize,
     /// Extra roots in PEM, beside the platform's.
     pub ca_pem: Option<Vec<u8>>,
@@ -129,7 +130,7 @@ pub struct Fetcher {
     /// Made for the first `https` URL: a machine without roots may serve all the same. Or what is wrong with the roots.
     tls: OnceLock<Result<TlsConnector, String>>,
     resolver: Box<dyn Resolve>,
-    places: Semaphore,
+    places: Places,
 }
 
 /// What one hop came to.
@@ -145,7 +146,7 @@ impl Fetcher {
     }
 
     fn over(spec: FetchSpec, resolver: Box<dyn Resolve>) -> Fetcher {
-        let places = Semaphore::new(spec.at_once.max(1));
+        let places = Places::new(spec.at_once);
         Fetcher { tls: OnceLock::new(), resolver, places, spec }
     }
 
@@ -286,11 +287,11 @@ impl Fetcher {
 }
 
 impl Fetch for Fetcher {
-    fn fetch<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<Fetched, FetchError>> {
+    fn fetch<'a>(&'a self, caller: &'a str, url: &'a str) -> BoxFuture<'a, Result<Fetched, FetchError>> {
         Box::pin(async move {
             let deadline = Instant::now() + self.spec.timeout;
             let whole = async {
-                let _place = self.places.acquire().await.map_err(|_| failed("the gateway is stopping"))?;
+                let _place = self.places.take(caller).await.ok_or_else(|| failed("the gateway is stopping"))?;
                 self.hops(url, deadline).await
             };
             let late = || Err(failed(format!("it took longer than {} s", self.spec.timeout.as_secs_f32())));

@@ -4,7 +4,7 @@
 //! Everything is said three times, as clients read any of it: in pieces, in what is done, and in the whole response at
 //! the end. For that the texts of open items and the items that are done are kept, and nothing else.
 
-mod echo;
+pub(super) mod echo;
 mod item;
 
 use crate::envelope;
@@ -40,6 +40,8 @@ pub struct StreamEncoder {
     refused: bool,
     /// The answer is a Responses answer already, whose id stays.
     own: bool,
+    /// The upstream's id of the answer does not stay.
+    own_id: bool,
 }
 
 /// Numbers the events.
@@ -159,6 +161,7 @@ impl StreamEncoder {
             finish: None,
             refused: false,
             own: false,
+            own_id: options.asked.own_id,
         }
     }
 
@@ -209,7 +212,8 @@ impl StreamEncoder {
             return;
         }
         // An id stands in every event, so one that is no name does not stay.
-        if let Some(id) = id.filter(|id| self.own || id.starts_with("resp_")).and_then(named) {
+        let theirs = id.filter(|id| self.own || (!self.own_id && id.starts_with("resp_")));
+        if let Some(id) = theirs.and_then(named) {
             id.strip_prefix("resp_").unwrap_or(&id).clone_into(&mut self.bare);
             self.id = id;
         }

@@ -1,11 +1,13 @@
-//! A Responses answer on its way to a Responses client: every byte stays, and what the gateway must know is read in
-//! passing. It judges no order; only data that are no JSON, an `error` event and an answer that failed stop it.
+//! A Responses answer on its way to a Responses client: every byte stays but for what it repeats of a request that the
+//! gateway has filled up, and what the gateway must know is read in passing. It judges no order; only data that are no JSON, an `error` event and an answer that failed stop it.
 
 use super::reply_decode::read::{self, Item, Response, malformed};
+use super::restate::Restate;
 use crate::chat::classify;
 use crate::event::{Class, Finish};
 use crate::json::{Invalid, Kind, Reader};
 use crate::reply::{Facts, Passed, Progress, ReplyFault, ReplyOptions, named};
+use bytes::Bytes;
 use turnkeep_wire::sse::Frame;
 
 /// Reads one streamed answer in passing.
@@ -14,6 +16,9 @@ pub struct Tap {
     /// An event of the answer has passed.
     passed: bool,
     seen: Seen,
+    restate: Option<Restate>,
+    /// The last frame holds a response object.
+    told: bool,
 }
 
 /// What of an answer decides how it ends.
@@ -72,8 +77,16 @@ impl Seen {
 
 impl Tap {
     /// For one answer.
-    pub fn new(_options: &ReplyOptions) -> Self {
-        Tap { passed: false, seen: Seen::default() }
+    pub fn new(options: &ReplyOptions) -> Self {
+        Tap { passed: false, seen: Seen::default(), restate: Restate::of(options), told: false }
+    }
+
+    /// The bytes for the client of the frame that was read last.
+    pub fn bytes(&self, frame: Frame) -> Bytes {
+        match &self.restate {
+            Some(restate) if self.told => restate.frame(frame),
+            Some(_) | None => frame.raw,
+        }
     }
 
     /// The answer's first event lacks what the official clients need (`sequence_number`, the whole response), or is not
@@ -100,6 +113,7 @@ impl Tap {
     /// Reads a frame. What the model made is `Answer`, also what a tool of the provider's own did for it; the
     /// announcement of an item is not.
     pub fn frame(&mut self, frame: &Frame, facts: &mut Facts) -> Result<Passed, ReplyFault> {
+        self.told = false;
         let open = |class| Ok(Passed { class: Some(class), progress: Progress::Open });
         let Some(data) = read::data(frame) else {
             let done = frame.data.as_deref().is_some_and(|data| !data.trim_ascii().is_empty());
@@ -107,6 +121,7 @@ impl Tap {
             return Ok(Passed { class: (!done).then_some(Class::Preamble), progress: Progress::Open });
         };
         let fields = read::fields(frame, data)?;
+        self.told = fields.response.is_some();
         let Some(kind) = fields.kind.strip_prefix("response.") else {
             if fields.kind == "error" || (fields.kind.is_empty() && fields.error) {
                 return Err(classify::in_band(&String::from_utf8_lossy(data)));
@@ -163,6 +178,14 @@ fn head(response: &Response<'_>, facts: &mut Facts) {
 /// A whole answer lacks what the official clients need.
 pub fn is_off_spec(body: &[u8]) -> bool {
     read::body(body).is_ok_and(|response| response.is_response() && !response.is_whole())
+}
+
+/// What a client gets of a whole answer.
+pub fn plain_bytes(body: Bytes, options: &ReplyOptions) -> Bytes {
+    match Restate::of(options) {
+        Some(restate) => restate.body(body),
+        None => body,
+    }
 }
 
 /// Reads a whole answer in passing. One that failed is a fault, and so is one that is still being made: a client that

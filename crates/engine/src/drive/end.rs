@@ -179,10 +179,9 @@ impl Drive {
     fn store_answer(&mut self, end: &TurnEnd) {
         let Some(keep) = self.keep.take() else { return };
         let closed = match end {
-            TurnEnd::Completed => Closed::Completed {
-                recorded: self.recorded.clone(),
-                remembered: self.kept_reply.as_ref().is_some_and(|kept| kept.remembered),
-            },
+            TurnEnd::Completed => {
+                Closed::Completed { recorded: self.recorded.clone(), again: self.kept_reply.is_some() }
+            }
             TurnEnd::Interrupted => Closed::Interrupted,
             TurnEnd::Failed(ending) => {
                 let own = match ending {

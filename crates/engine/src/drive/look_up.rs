@@ -1,6 +1,7 @@
 //! Before an attempt: is the answer there already, or about to be? And where would the turn best go?
 
 use super::{Drive, Waiting};
+use crate::ending::idempotency_key_reused;
 use crate::engine::TurnInput;
 use crate::kept::{Found, Lead, LookUp};
 use crate::machine::Event;
@@ -8,7 +9,7 @@ use crate::ports::{Again, AnsweredAgain};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use turnkeep_base::{AccountId, ClientError, Fingerprint};
+use turnkeep_base::{AccountId, Fingerprint};
 use turnkeep_dialect::identity::{self, History};
 use turnkeep_dialect::recorded::{self, Recorded};
 use turnkeep_dialect::reply::ReplyOptions;
@@ -156,12 +157,7 @@ impl Drive {
                 None
             }
             Found::Reused => {
-                let message = "idempotency-key: this key was used for another request; a key stands for one request \
-                               for 24 hours, so send a new one with a new request";
-                self.uncarriable = Some(ClientError {
-                    param: Some("idempotency-key".into()),
-                    ..ClientError::new(422, "idempotency_key_reused", message)
-                });
+                self.uncarriable = Some(idempotency_key_reused());
                 Some(Event::KeyReused)
             }
         }

@@ -7,7 +7,7 @@ use crate::pipe::ReplyHead;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::time::Duration;
-use turnkeep_base::FaultKind;
+use turnkeep_base::{Dialect, FaultKind};
 use turnkeep_dialect::reply;
 use turnkeep_dialect::request::StreamForm;
 
@@ -29,9 +29,11 @@ impl Drive {
         self.flush();
     }
 
-    /// Writes what the headers, which are out, could not say yet.
+    /// Writes what the headers, which are out, could not say yet. Gemini's clients take no comments: some read every line
+    /// that is not empty as JSON.
     fn push_comment(&mut self, text: &str) {
-        if self.input.request.form != StreamForm::Events {
+        let request = &self.input.request;
+        if request.form != StreamForm::Events || request.dialect == Dialect::Gemini {
             return;
         }
         let mut comment = Vec::new();

@@ -7,4 +7,5 @@ mod closings;
 mod given_again;
 mod panics;
 mod slow;
+mod stored;
 mod world;

@@ -21,7 +21,7 @@ use turnkeep_engine::admission::{Admission, Setup};
 use turnkeep_engine::pipe::{ReplyHead, ReplyReader, Ticket};
 use turnkeep_engine::ports::{
     Answer, AnswerBody, AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, Call, Echo, FaultLog, FaultRecord,
-    KeptAnswer, KeptKey, Ledger, Permit, Random, Reservation, Spent, StoreError, Upstream, WallClock,
+    KeepAnswer, KeptAnswer, KeptKey, Ledger, Permit, Random, Reservation, Spent, StoreError, Upstream, WallClock,
 };
 use turnkeep_engine::route::{Clocks, OnClientGone, Route, Rules, Tier, UpstreamEntry};
 use turnkeep_engine::tally::Tally;
@@ -428,6 +428,14 @@ impl World {
 
     pub fn start(&self, ask: &Ask) -> Asking {
         let input = self.input(ask);
+        let turn = input.id;
+        Asking { reader: self.engine.start(input), turn }
+    }
+
+    /// A turn whose answer is stored.
+    pub fn start_kept(&self, ask: &Ask, keep: Box<dyn KeepAnswer>) -> Asking {
+        let mut input = self.input(ask);
+        input.terms.keep = Some(keep);
         let turn = input.id;
         Asking { reader: self.engine.start(input), turn }
     }

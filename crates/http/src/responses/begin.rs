@@ -1,9 +1,11 @@
 //! A turn's request before its dialect reads it: filled up from what is stored, with the promise to store what comes.
 
-use super::background::{Background, Outline};
+use super::background::Background;
 use super::history::{self, conversation_locked, no_conversation, too_long};
 use super::items::for_history;
 use super::keep::{Asked, Keeping};
+use super::outline::Outline;
+use super::retry::{self, Claim};
 use super::state::State;
 use super::{keeps_nothing, scope_name};
 use crate::read_body;
@@ -13,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::OwnedSemaphorePermit;
 use turnkeep_base::{CallerScope, ClientError, TurnId};
-use turnkeep_engine::ports::KeepAnswer;
+use turnkeep_engine::ports::{KeepAnswer, StoredKind};
 
 /// What a turn begins with.
 pub(crate) struct Begun {
@@ -31,6 +33,21 @@ pub(crate) struct Begun {
     pub(crate) share: Option<OwnedSemaphorePermit>,
 }
 
+/// How a request begins.
+pub(crate) enum Begin {
+    /// As a turn.
+    Turn(Box<Begun>),
+    /// As the repetition of one that has begun this background response.
+    Again {
+        /// Whose it is.
+        scope: Arc<str>,
+        /// The response's id.
+        id: String,
+        /// Its client wants to follow it.
+        stream: bool,
+    },
+}
+
 /// A turn without any state.
 pub(crate) fn plain(body: Bytes) -> Begun {
     Begun { body, shown: None, keep: None, background: None, trigger: None, share: None }
@@ -42,7 +59,9 @@ pub(crate) async fn begin(
     caller: &CallerScope,
     id: TurnId,
     body: Bytes,
-) -> Result<Begun, ClientError> {
+    idempotency: Option<&str>,
+) -> Result<Begin, ClientError> {
+    let turn = |begun: Begun| Ok(Begin::Turn(Box::new(begun)));
     let state = State::read(&body)?;
     let library = &gateway.library;
     let trigger = state.trigger;
@@ -69,7 +88,7 @@ pub(crate) async fn begin(
         if state.background {
             return Err(ClientError { status: 400, ..keeps_nothing(Some("background")) });
         }
-        return Ok(Begun { trigger, ..plain(body) });
+        return turn(Begun { trigger, ..plain(body) });
     };
     let keeping = |asked: Asked, previous: Option<String>| {
         let maker = id.to_string().trim_start_matches("turn_").to_owned();
@@ -77,7 +96,14 @@ pub(crate) async fn begin(
     };
     if state.is_plain() {
         let keep = state.store.then(|| Box::new(keeping(Asked::Body(body.clone()), None)) as Box<dyn KeepAnswer>);
-        return Ok(Begun { keep, trigger, ..plain(body.clone()) });
+        return turn(Begun { keep, trigger, ..plain(body.clone()) });
+    }
+    let mut claimed = None;
+    if let Some(key) = idempotency.filter(|_| state.background) {
+        match retry::claim(library, &scope, key, &body).await? {
+            Claim::New(retry) => claimed = Some(retry),
+            Claim::Again(id) => return Ok(Begin::Again { scope, id, stream: state.stream }),
+        }
     }
     let limit = gateway.max_body.load(Ordering::Relaxed);
     let mut before = Vec::new();
@@ -87,7 +113,9 @@ pub(crate) async fn begin(
         before = history::said(&history::chain(library, &scope, previous, limit).await?);
     }
     if let Some(name) = &state.conversation {
-        let hold = library.hold(&scope, name);
+        // A repeated request waits for the one before it, whose answer its key then stands for.
+        let same = idempotency.map(|key| library.print("turn", &[key.as_bytes(), &body]));
+        let hold = library.hold_after_same(StoredKind::Conversation, &scope, name, same).await;
         let found = library.conversation(&scope, name).await?;
         let Some((conversation, _)) = found else { return Err(no_conversation(name)) };
         held = Some(hold.ok_or_else(|| conversation_locked(name))?);
@@ -101,7 +129,8 @@ pub(crate) async fn begin(
     };
     let filled = state.filled(&before, &sent);
     if filled.len() > limit {
-        return Err(too_long(limit));
+        let named = if state.conversation.is_some() { "conversation" } else { "previous_response_id" };
+        return Err(too_long(if before.is_empty() { "input" } else { named }, limit));
     }
     let share = read_body::more(&gateway.memory, filled.len())?;
     let mut keep = keeping(Asked::Items(input), state.previous.clone()).within(state.conversation.clone().zip(held));
@@ -110,11 +139,12 @@ pub(crate) async fn begin(
         let response = format!("resp_{}", keep.maker());
         let outline = Outline::of(&state, &response, library.now_ms() / 1000);
         let begun = Background::new(scope.clone(), response, outline, state.stream);
+        let begun = Background { input: keep.input(), retry: claimed, ..begun };
         keep = keep.in_background(&begun);
         background = Some(begun);
     }
     let keep = state.store.then(|| Box::new(keep) as Box<dyn KeepAnswer>);
-    Ok(Begun { body: filled.into(), shown: Some(body.clone()), keep, background, trigger, share })
+    turn(Begun { body: filled.into(), shown: Some(body.clone()), keep, background, trigger, share })
 }
 
 /// An item of the input as it goes on: one that a reference stands for leaves its id here.

@@ -4,6 +4,7 @@ use super::StoredPlace;
 use super::history::{conversation_locked, no_conversation};
 use super::items::{string_field, with_id};
 use super::library::Library;
+use super::metadata;
 use super::page::{Page, list};
 use super::record::StoredConversation;
 use super::retrieve::{Wanted, deleted};
@@ -16,16 +17,11 @@ use http::{Method, Response, StatusCode};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use turnkeep_base::ClientError;
-use turnkeep_dialect::json::{Invalid, Kind, Object, Reader};
+use turnkeep_dialect::json::{Invalid, Kind, Reader};
 use turnkeep_engine::ports::StoredKind;
 
 /// Items that one request may add.
 const ADDED: usize = 20;
-/// Pairs of metadata, and the bytes of a name and of a value.
-const PAIRS: usize = 16;
-const NAME_BYTES: usize = 64;
-const VALUE_BYTES: usize = 512;
-
 /// What the body of a request about conversations says.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Said {
@@ -55,7 +51,7 @@ fn read(body: &[u8]) -> Result<Said, Invalid> {
                 }
                 said.items = Some(items);
             }
-            "metadata" if !r.null()? => said.metadata = Some(metadata(r)?),
+            "metadata" if !r.null()? => said.metadata = Some(metadata::read(r)?),
             "items" | "metadata" => {}
             _ => {
                 r.skip()?;
@@ -65,27 +61,6 @@ fn read(body: &[u8]) -> Result<Said, Invalid> {
     })?;
     r.end()?;
     Ok(said)
-}
-
-fn metadata(r: &mut Reader<'_>) -> Result<String, Invalid> {
-    let mut out = Vec::new();
-    let mut object = Object::open(&mut out);
-    let mut count = 0;
-    r.object::<Invalid>(|r, key| {
-        count += 1;
-        let key = key.to_owned();
-        let value = r.string()?;
-        if count > PAIRS {
-            return Err(r.fail(format!("expected at most {PAIRS} pairs")));
-        }
-        if key.len() > NAME_BYTES || value.len() > VALUE_BYTES {
-            return Err(r.fail(format!("expected a name of at most {NAME_BYTES} bytes and a value of {VALUE_BYTES}")));
-        }
-        object.string(&key, &value);
-        Ok(())
-    })?;
-    drop(object);
-    Ok(super::items::text_of(out))
 }
 
 /// Answers a request about conversations.

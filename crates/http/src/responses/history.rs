@@ -17,13 +17,13 @@ fn wrong(status: u16, code: &'static str, param: &str, message: String) -> Clien
 
 /// There is no such response for this caller, whoever else may have one.
 pub(super) fn no_response(param: &str, id: &str) -> ClientError {
-    let message = format!("{param}: there is no stored response {id:?} that this key can use");
+    let message = format!("{param}: there is no stored response {:?} that this key can use", shown(id));
     wrong(404, "previous_response_not_found", param, message)
 }
 
 /// There is no such conversation for this caller.
 pub(super) fn no_conversation(id: &str) -> ClientError {
-    let message = format!("conversation: there is no conversation {id:?} that this key can use");
+    let message = format!("conversation: there is no conversation {:?} that this key can use", shown(id));
     wrong(404, "conversation_not_found", "conversation", message)
 }
 
@@ -37,11 +37,22 @@ pub(super) fn conversation_locked(id: &str) -> ClientError {
 }
 
 /// With its history a request is longer than one may be.
-pub(super) fn too_long(limit: usize) -> ClientError {
+pub(super) fn too_long(param: &str, limit: usize) -> ClientError {
     let message = format!(
-        "the request with its stored history is larger than {limit} bytes; begin anew with less, or raise server.max_body"
+        "{param}: the request with its stored history is larger than {limit} bytes; begin anew with less of it as input, or \
+         raise server.max_body"
     );
-    ClientError::new(413, "too_large", message)
+    wrong(400, "history_too_long", param, message)
+}
+
+/// An id as an error shows it: what is far longer than any id is cut.
+pub(super) fn shown(id: &str) -> String {
+    const CHARS: usize = 80;
+    let mut short: String = id.chars().take(CHARS).collect();
+    if short.len() < id.len() {
+        short.push('…');
+    }
+    short
 }
 
 /// The responses that this one goes on from, itself the last.
@@ -83,8 +94,15 @@ pub(super) async fn chain(
         }
         bytes = bytes.saturating_add(response.response.len());
         bytes = bytes.saturating_add(response.input.iter().map(String::len).sum());
-        if bytes > limit.saturating_mul(2) || chain.len() >= CHAIN {
-            return Err(too_long(limit));
+        if bytes > limit.saturating_mul(2) {
+            return Err(too_long(PARAM, limit));
+        }
+        if chain.len() >= CHAIN {
+            let message = format!(
+                "{PARAM}: more than {CHAIN} responses go on from each other up to {first:?}; begin anew with the history as \
+                 input"
+            );
+            return Err(wrong(400, "history_too_long", PARAM, message));
         }
         next = response.previous.clone();
         chain.push(response);
@@ -127,7 +145,8 @@ pub(super) async fn resolved(
         };
         let path = format!("input[{index}]");
         let Some(item) = item else {
-            let message = format!("{path}: there is no stored item {id:?} that this key can use; send the item itself");
+            let message =
+                format!("{path}: there is no stored item {:?} that this key can use; send the item itself", shown(id));
             return Err(wrong(404, "item_not_found", &path, message));
         };
         if let Some(place) = input.get_mut(*index) {
@@ -147,4 +166,74 @@ async fn stored_item(library: &Library, scope: &Arc<str>, id: &str) -> Result<Op
     let Some(holder) = holder else { return Ok(None) };
     let response = library.response(scope, &holder).await?;
     Ok(response.and_then(|response| response.item(id).map(str::to_owned)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_library::library;
+    use super::*;
+    use turnkeep_engine::ports::StoredKind;
+
+    const LIMIT: usize = 1 << 20;
+
+    /// Responses that go on from each other: each the one before it, with so many bytes of input.
+    async fn stored(count: usize, bytes: usize) -> (Arc<Library>, Arc<str>, String) {
+        let (library, _) = library();
+        let scope: Arc<str> = "ann".into();
+        let text = format!(r#"{{"role":"user","content":"{}"}}"#, "x".repeat(bytes));
+        let things = (0..count).map(|number| {
+            let id = format!("resp_{number}");
+            let response = StoredResponse {
+                id: id.clone(),
+                previous: number.checked_sub(1).map(|before| format!("resp_{before}")),
+                conversation: None,
+                background: false,
+                input: vec![text.clone()],
+                response: format!(r#"{{"id":"{id}","status":"completed","output":[]}}"#),
+            };
+            library.thing(StoredKind::Response, &scope, &id, 0, response.to_bytes())
+        });
+        library.put(things.collect()).await.unwrap();
+        (library, scope, format!("resp_{}", count - 1))
+    }
+
+    #[tokio::test]
+    async fn a_chain_of_ten_thousand_responses_is_refused_by_name_and_one_of_a_thousand_is_read() {
+        let (library, scope, last) = stored(10_000, 1).await;
+        let error = chain(&library, &scope, &last, LIMIT).await.unwrap_err();
+        assert_eq!((error.status, error.code), (400, "history_too_long"));
+        assert!(error.message.contains("more than 1000 responses"), "{}", error.message);
+        let read = chain(&library, &scope, &format!("resp_{}", CHAIN - 1), LIMIT).await.unwrap();
+        assert_eq!((read.len(), said(&read).len()), (CHAIN, CHAIN));
+        assert_eq!(read[0].id, "resp_0", "the oldest comes first");
+    }
+
+    #[tokio::test]
+    async fn a_chain_of_few_large_responses_is_refused_before_all_of_it_is_in_memory() {
+        let (library, scope, last) = stored(100, LIMIT / 10).await;
+        let error = chain(&library, &scope, &last, LIMIT).await.unwrap_err();
+        assert_eq!((error.status, error.param.as_deref()), (400, Some("previous_response_id")));
+        assert!(error.message.contains("larger than 1048576 bytes"), "{}", error.message);
+    }
+
+    #[tokio::test]
+    async fn a_response_that_goes_on_from_itself_is_refused_too() {
+        let (library, scope, _) = stored(1, 1).await;
+        let own = StoredResponse {
+            id: "resp_0".into(),
+            previous: Some("resp_0".into()),
+            conversation: None,
+            background: false,
+            input: Vec::new(),
+            response: r#"{"status":"completed"}"#.into(),
+        };
+        library.put(vec![library.thing(StoredKind::Response, &scope, "resp_0", 0, own.to_bytes())]).await.unwrap();
+        assert_eq!(chain(&library, &scope, "resp_0", LIMIT).await.unwrap_err().code, "history_too_long");
+    }
+
+    #[test]
+    fn an_id_is_shown_as_it_is_unless_it_is_longer_than_any() {
+        assert_eq!(shown("resp_01ABC"), "resp_01ABC");
+        assert_eq!(shown(&"é".repeat(5_000)), format!("{}…", "é".repeat(80)));
+    }
 }

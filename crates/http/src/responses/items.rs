@@ -90,12 +90,13 @@ pub(super) fn for_history(item: &str) -> Option<String> {
     Some(if read.is_ok() { text_of(out) } else { item.to_owned() })
 }
 
-/// The item as it is stored and shown: with its own id, or with this one; a message with its type, and a text as the
+/// The item as it is stored and shown: with its own id, or with one of this maker and number, which no item of the answer
+/// has; a message with its type, and a text as the
 /// list that it is.
 pub(super) fn with_id(item: &str, maker: &str, number: usize) -> String {
     let (id, kind) = (string_field(item, "id"), string_field(item, "type"));
     let is_message = kind.as_deref().is_none_or(|kind| kind == "message");
-    let id = id.unwrap_or_else(|| format!("{}_{maker}_{number}", prefix(kind.as_deref())));
+    let id = id.unwrap_or_else(|| format!("{}_{maker}_i{number}", prefix(kind.as_deref())));
     let assistant = string_field(item, "role").is_some_and(|role| role == "assistant");
     let mut out = Vec::with_capacity(item.len() + 64);
     let mut r = Reader::over(item);
@@ -142,7 +143,7 @@ fn prefix(kind: Option<&str>) -> &'static str {
 /// The maker that an id of [`with_id`] names.
 pub(super) fn maker_of(id: &str) -> Option<&str> {
     let (_, rest) = id.split_once('_')?;
-    let (maker, number) = rest.rsplit_once('_')?;
+    let (maker, number) = rest.rsplit_once("_i")?;
     (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(maker)
 }
 
@@ -180,14 +181,14 @@ mod tests {
     fn a_stored_item_has_an_id_which_is_its_own_if_it_has_one() {
         let text = with_id(r#"{"role":"user","content":"hi"}"#, "01TURN", 3);
         let expected =
-            r#"{"id":"msg_01TURN_3","type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}"#;
+            r#"{"id":"msg_01TURN_i3","type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}"#;
         assert_eq!(text, expected);
-        assert_eq!(maker_of("msg_01TURN_3"), Some("01TURN"));
+        assert_eq!(maker_of("msg_01TURN_i3"), Some("01TURN"));
         let own = with_id(r#"{"type":"function_call_output","id":"fco_7","call_id":"c","output":"{}"}"#, "t", 0);
         assert_eq!(own, r#"{"id":"fco_7","type":"function_call_output","call_id":"c","output":"{}"}"#);
         let said = with_id(r#"{"role":"assistant","content":"a"}"#, "t", 0);
         assert!(said.contains(r#"{"type":"output_text","text":"a","annotations":[]}"#), "{said}");
-        assert_eq!((maker_of("msg_abc"), maker_of("msg_abc_x"), maker_of("plain")), (None, None, None));
+        assert_eq!((maker_of("msg_abc"), maker_of("msg_abc_3"), maker_of("plain")), (None, None, None));
     }
 
     #[test]

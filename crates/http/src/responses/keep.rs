@@ -1,9 +1,11 @@
 //! Storing what a turn came to, before its client has the end of it.
 
-use super::background::{Background, Outcome, Outline, Running};
+use super::background::Background;
 use super::items::{outputs, raw_field, string_field, with_id};
 use super::library::{Held, Library};
+use super::outline::{Outcome, Outline};
 use super::record::StoredResponse;
+use super::running::Running;
 use super::state::State;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -59,7 +61,8 @@ impl Keeping {
         &self.maker
     }
 
-    fn input(&self) -> Vec<String> {
+    /// What the request brought, each item with its id.
+    pub(super) fn input(&self) -> Vec<String> {
         let named = |items: &mut dyn Iterator<Item = &str>| {
             items.enumerate().map(|(number, item)| with_id(item, &self.maker, number)).collect()
         };
@@ -72,7 +75,18 @@ impl Keeping {
         }
     }
 
-    async fn store(&self, response: String, remembered: bool) -> Result<(), ClientError> {
+    /// Stores a response that was made for another turn, unless it is there: that turn may not have come to it yet.
+    async fn store_again(&self, response: String) -> Result<(), ClientError> {
+        if let Some(id) = string_field(&response, "id")
+            && self.library.response(&self.scope, &id).await?.is_some()
+        {
+            return Ok(());
+        }
+        self.store(response, false).await
+    }
+
+    /// Stores a response; `appended`: and makes it a part of its conversation.
+    async fn store(&self, response: String, appended: bool) -> Result<(), ClientError> {
         let Some(id) = string_field(&response, "id") else {
             tracing::warn!("an answer without an id cannot be stored");
             return Ok(());
@@ -86,7 +100,7 @@ impl Keeping {
             things.push(library.thing(StoredKind::Item, &self.scope, item, now, Bytes::copy_from_slice(id.as_bytes())));
         }
         if let Some((name, _)) = &self.conversation
-            && !remembered
+            && appended
             && let Some((mut conversation, made_ms)) = library.conversation(&self.scope, name).await?
         {
             let output = outputs(&response).into_iter().map(str::to_owned);
@@ -108,8 +122,9 @@ impl Keeping {
 
     async fn close(self: Box<Self>, end: Closed) {
         let result = match (&end, &self.background) {
-            (Closed::Completed { recorded: Some(recorded), remembered }, _) => match response_of(recorded) {
-                Some(response) => self.store(response, *remembered).await,
+            (Closed::Completed { recorded: Some(recorded), again }, _) => match response_of(recorded) {
+                Some(response) if *again => self.store_again(response).await,
+                Some(response) => self.store(response, true).await,
                 None => {
                     tracing::warn!("an answer in which there is no response cannot be stored");
                     let message = "the answer could not be read again to be stored";
@@ -138,12 +153,13 @@ impl Keeping {
             tracing::warn!(why = error.message, "an answer was not stored");
         }
         if let Some((running, id, _)) = &self.background {
+            self.library.end_running(&self.scope, id);
             match end {
-                // The end of its events is still to come, if somebody still takes them.
+                // The end of its events is still to come, if somebody still takes them: who is told to stop only now finds
+                // that nothing runs.
                 Closed::Completed { recorded: Some(_), .. } if !running.is_cancelled() => {}
                 Closed::Completed { .. } | Closed::Failed(_) | Closed::Interrupted => running.end(),
             }
-            self.library.end_running(&self.scope, id);
         }
     }
 
@@ -152,7 +168,7 @@ impl Keeping {
         let Some((running, _, outline)) = &self.background else { return Ok(()) };
         let response = outline.ended(&outcome);
         running.fail(&response);
-        self.store(response, true).await
+        self.store(response, false).await
     }
 }
 

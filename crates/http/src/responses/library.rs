@@ -1,14 +1,17 @@
 //! Where responses and conversations are found: by their owner and id, nowhere else, and as long as they are used.
 
-use super::background::Running;
 use super::record::{StoredConversation, StoredResponse};
+use super::running::Running;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+use turnkeep_base::limit::IDEMPOTENT_FOR;
 use turnkeep_base::{ClientError, Fingerprint};
 use turnkeep_dialect::identity;
 use turnkeep_engine::ports::{ContentStore, StoreError, StoredKey, StoredKind, StoredThing, WallClock};
@@ -27,8 +30,15 @@ const FOLLOWED: ShelfBounds = ShelfBounds { count: 4096, bytes: 128 << 20 };
 /// How long after the last event.
 const FOLLOWED_FOR: Duration = Duration::from_secs(2 * 3600);
 
+/// Background responses that run at once: of one caller, and of all.
+const RUNNING_EACH: usize = 100;
+const RUNNING_ALL: usize = 4096;
+
+/// How long a repeated request waits for the one before it.
+const SAME_WAIT: Duration = Duration::from_secs(600);
+
 /// Whose and which.
-pub(super) type Name = (Arc<str>, String);
+type Name = (Arc<str>, String);
 
 /// Everything that is stored.
 pub(crate) struct Library {
@@ -36,21 +46,30 @@ pub(crate) struct Library {
     hash_key: [u8; 32],
     clock: Arc<dyn WallClock>,
     idle_ms: AtomicU64,
-    locked: Mutex<BTreeSet<Name>>,
+    /// What one request has for itself, with what that request is known by.
+    locked: Mutex<BTreeMap<(StoredKind, Name), Option<Fingerprint>>>,
+    freed: Notify,
     running: Mutex<BTreeMap<Name, Arc<Running>>>,
     followed: Mutex<Shelf<Arc<Running>>>,
     started: Instant,
 }
 
-/// A conversation that one turn or one change has for itself.
+/// A conversation or an idempotency key that one request has for itself.
 pub(super) struct Held {
     library: Arc<Library>,
-    name: Name,
+    name: (StoredKind, Name),
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Held").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         self.library.locked.lock().remove(&self.name);
+        self.library.freed.notify_waiters();
     }
 }
 
@@ -68,6 +87,7 @@ impl Library {
             clock,
             idle_ms: AtomicU64::new(ms(IDLE)),
             locked: Mutex::default(),
+            freed: Notify::new(),
             running: Mutex::default(),
             followed: Mutex::new(Shelf::new(FOLLOWED)),
             started: Instant::now(),
@@ -81,6 +101,13 @@ impl Library {
 
     pub(super) fn now_ms(&self) -> u64 {
         self.clock.unix_ms()
+    }
+
+    /// By which something that a client sent is known again.
+    pub(super) fn print(&self, what: &str, parts: &[&[u8]]) -> Fingerprint {
+        let mut all = vec![what.as_bytes()];
+        all.extend_from_slice(parts);
+        identity::of_parts(&self.hash_key, "repeated", &all)
     }
 
     fn fingerprint(&self, kind: StoredKind, id: &str) -> Fingerprint {
@@ -155,16 +182,87 @@ impl Library {
         Ok(found.and_then(|thing| String::from_utf8(thing.content.to_vec()).ok()))
     }
 
-    /// Takes a conversation for one turn or change; `None` while another has it.
-    pub(super) fn hold(self: &Arc<Self>, scope: &Arc<str>, id: &str) -> Option<Held> {
-        let name = (scope.clone(), id.to_owned());
-        let free = self.locked.lock().insert(name.clone());
-        free.then(|| Held { library: self.clone(), name })
+    /// The response of an idempotency key, and what was asked for with it.
+    pub(super) async fn retried(
+        &self,
+        scope: &Arc<str>,
+        key: &str,
+    ) -> Result<Option<(Fingerprint, String)>, ClientError> {
+        let key = self.key(StoredKind::Retry, scope, key);
+        let found = self.store.get_stored(key).await.map_err(|error| unavailable(&error))?;
+        Ok(found.and_then(|thing| {
+            let (asked, response) = thing.content.split_first_chunk()?;
+            Some((Fingerprint(*asked), String::from_utf8(response.to_vec()).ok()?))
+        }))
     }
 
-    /// A background response begins.
-    pub(super) fn begin_running(&self, scope: &Arc<str>, id: &str, running: &Arc<Running>) {
-        self.running.lock().insert((scope.clone(), id.to_owned()), running.clone());
+    /// The response of an idempotency key, to be put. Its use does not prolong it.
+    pub(super) fn retry_thing(&self, scope: &Arc<str>, key: &str, asked: &Fingerprint, response: &str) -> StoredThing {
+        let made_ms = self.now_ms();
+        let content = [&asked.0[..], response.as_bytes()].concat().into();
+        let until_ms = made_ms.saturating_add(ms(IDEMPOTENT_FOR));
+        StoredThing { key: self.key(StoredKind::Retry, scope, key), made_ms, until_ms, content }
+    }
+
+    /// Takes a conversation for one change; `None` while another has it.
+    pub(super) fn hold(self: &Arc<Self>, scope: &Arc<str>, id: &str) -> Option<Held> {
+        self.hold_as(StoredKind::Conversation, scope, id, None).ok()
+    }
+
+    /// Takes it, or tells by what the request is known that has it.
+    fn hold_as(
+        self: &Arc<Self>,
+        kind: StoredKind,
+        scope: &Arc<str>,
+        id: &str,
+        known: Option<Fingerprint>,
+    ) -> Result<Held, Option<Fingerprint>> {
+        let name = (kind, (scope.clone(), id.to_owned()));
+        match self.locked.lock().entry(name.clone()) {
+            Entry::Occupied(other) => Err(*other.get()),
+            Entry::Vacant(free) => {
+                free.insert(known);
+                Ok(Held { library: self.clone(), name })
+            }
+        }
+    }
+
+    /// Takes it, after any other that is the same request: a repeated one waits for the one before it. `None` while another
+    /// request has it.
+    pub(super) async fn hold_after_same(
+        self: &Arc<Self>,
+        kind: StoredKind,
+        scope: &Arc<str>,
+        id: &str,
+        known: Option<Fingerprint>,
+    ) -> Option<Held> {
+        let until = Instant::now() + SAME_WAIT;
+        loop {
+            let mut freed = std::pin::pin!(self.freed.notified());
+            freed.as_mut().enable();
+            match self.hold_as(kind, scope, id, known) {
+                Ok(held) => return Some(held),
+                Err(other) if known.is_some() && other == known => {}
+                Err(_) => return None,
+            }
+            timeout_at(until, freed).await.ok()?;
+        }
+    }
+
+    /// A background response begins, unless too many run.
+    pub(super) fn begin_running(&self, scope: &Arc<str>, id: &str, running: &Arc<Running>) -> Result<(), ClientError> {
+        let mut all = self.running.lock();
+        let own = all.range((scope.clone(), String::new())..).take_while(|((whose, _), _)| whose == scope).count();
+        if own >= RUNNING_EACH || all.len() >= RUNNING_ALL {
+            let message = format!(
+                "background: {own} responses of this key are being made in the background, and at most {RUNNING_EACH} may \
+                 be at once; wait for one of them, or cancel it"
+            );
+            let error = ClientError::new(429, "too_many_in_background", message);
+            return Err(ClientError { param: Some("background".into()), ..error });
+        }
+        all.insert((scope.clone(), id.to_owned()), running.clone());
+        Ok(())
     }
 
     /// It has ended; its events can be followed for a while.
@@ -220,4 +318,125 @@ impl Library {
 
 fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_library::library;
+    use super::*;
+    use futures_util::FutureExt;
+
+    const HOUR: u64 = 3_600_000;
+
+    fn ann() -> Arc<str> {
+        "ann".into()
+    }
+
+    fn stored(id: &str) -> StoredResponse {
+        StoredResponse {
+            id: id.into(),
+            previous: None,
+            conversation: None,
+            background: false,
+            input: Vec::new(),
+            response: "{}".into(),
+        }
+    }
+
+    async fn put(library: &Library, id: &str) {
+        let thing = library.thing(StoredKind::Response, &ann(), id, library.now_ms(), stored(id).to_bytes());
+        library.put(vec![thing]).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_is_used_stays_and_what_is_not_goes_after_the_idle_time() {
+        let (library, things) = library();
+        library.keep_for(Duration::from_secs(10 * 3600));
+        put(&library, "used").await;
+        put(&library, "left").await;
+        for _ in 0..3 {
+            things.pass(4 * HOUR);
+            assert!(library.response(&ann(), "used").await.unwrap().is_some());
+        }
+        assert!(library.response(&ann(), "left").await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn however_much_it_is_used_it_ends_after_three_times_the_idle_time() {
+        let (library, things) = library();
+        library.keep_for(Duration::from_secs(10 * 3600));
+        put(&library, "used").await;
+        let mut hours = 0;
+        while library.response(&ann(), "used").await.unwrap().is_some() {
+            things.pass(HOUR);
+            hours += 1;
+        }
+        assert_eq!(hours, 30);
+    }
+
+    #[tokio::test]
+    async fn use_after_use_writes_only_when_it_moves_the_end() {
+        let (library, things) = library();
+        library.keep_for(Duration::from_secs(100 * 3600));
+        put(&library, "used").await;
+        let touched = || things.touched.load(Ordering::Relaxed);
+        for _ in 0..100 {
+            library.response(&ann(), "used").await.unwrap();
+        }
+        assert_eq!(touched(), 0);
+        things.pass(2 * HOUR);
+        for _ in 0..100 {
+            library.response(&ann(), "used").await.unwrap();
+        }
+        assert_eq!(touched(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_key_stands_for_its_background_response_for_a_day_however_it_is_used() {
+        let (library, things) = library();
+        let asked = Fingerprint([1; 16]);
+        library.put(vec![library.retry_thing(&ann(), "key", &asked, "resp_1")]).await.unwrap();
+        things.pass(23 * HOUR);
+        assert_eq!(library.retried(&ann(), "key").await.unwrap(), Some((asked, "resp_1".into())));
+        assert_eq!(library.retried(&"bob".into(), "key").await.unwrap(), None);
+        things.pass(HOUR);
+        assert_eq!(library.retried(&ann(), "key").await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_repeated_request_waits_for_its_first_and_another_does_not() {
+        let (library, _) = library();
+        let kind = StoredKind::Conversation;
+        let (one, two) = (Some(Fingerprint([1; 16])), Some(Fingerprint([2; 16])));
+        let first = library.hold_after_same(kind, &ann(), "c", one).await.unwrap();
+        for known in [two, None] {
+            assert!(library.hold_after_same(kind, &ann(), "c", known).await.is_none());
+        }
+        assert!(library.hold(&ann(), "c").is_none() && library.hold(&"bob".into(), "c").is_some());
+        let scope = ann();
+        let mut again = Box::pin(library.hold_after_same(kind, &scope, "c", one));
+        assert!(again.as_mut().now_or_never().is_none());
+        drop(first);
+        assert!(again.await.is_some());
+        let unnamed = library.hold(&ann(), "c").unwrap();
+        assert!(
+            library.hold_after_same(kind, &ann(), "c", None).await.is_none(),
+            "who names nothing is nobody's repeat"
+        );
+        drop(unnamed);
+    }
+
+    #[test]
+    fn a_caller_that_floods_the_background_is_stopped_and_others_are_not() {
+        let (library, _) = library();
+        let running = Running::new();
+        for number in 0..RUNNING_EACH {
+            library.begin_running(&ann(), &format!("r{number}"), &running).unwrap();
+        }
+        let error = library.begin_running(&ann(), "more", &running).unwrap_err();
+        assert_eq!((error.status, error.code), (429, "too_many_in_background"));
+        library.begin_running(&"bob".into(), "r", &running).unwrap();
+        library.end_running(&ann(), "r7");
+        library.begin_running(&ann(), "more", &running).unwrap();
+    }
 }

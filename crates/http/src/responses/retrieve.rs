@@ -1,6 +1,8 @@
 //! Stored responses, asked for by their id.
 
-use super::background::{self, can_be_followed, left_behind};
+use super::background;
+use super::history::shown;
+use super::outline::left_behind;
 use super::page::{Page, pairs};
 use super::record::StoredResponse;
 use super::{StoredPlace, conversations, keeps_nothing, scope_name};
@@ -50,7 +52,7 @@ pub(crate) async fn answer(
 }
 
 fn missing(id: &str) -> ClientError {
-    let message = format!("there is no stored response {id:?} that this key can use");
+    let message = format!("there is no stored response {:?} that this key can use", shown(id));
     ClientError::new(404, "response_not_found", message)
 }
 
@@ -98,6 +100,28 @@ async fn get(
             _ => {}
         }
     }
+    show(gateway, scope, id, stream, after, wanted.turn).await
+}
+
+/// A background response as the answer of a request that asks for it again.
+pub(crate) async fn again(
+    gateway: &Arc<Gateway>,
+    scope: &Arc<str>,
+    id: &str,
+    stream: bool,
+    turn: TurnId,
+) -> Result<Response<ReplyBody>, ClientError> {
+    show(gateway, scope, id, stream, None, turn).await
+}
+
+async fn show(
+    gateway: &Arc<Gateway>,
+    scope: &Arc<str>,
+    id: &str,
+    stream: bool,
+    after: Option<u64>,
+    turn: TurnId,
+) -> Result<Response<ReplyBody>, ClientError> {
     let stored = stored(gateway, scope, id).await?;
     if !stream {
         if after.is_some() {
@@ -106,19 +130,19 @@ async fn get(
         }
         return Ok(respond::json(StatusCode::OK, stored.response));
     }
-    let followed = gateway.library.followed(scope, id).filter(|running| can_be_followed(running));
+    let followed = gateway.library.followed(scope, id).filter(|running| running.can_be_followed());
     match (followed, after) {
-        (Some(running), after) => Ok(background::follow(gateway, running, after, wanted.turn)),
+        (Some(running), after) => Ok(background::follow(gateway, running, after, turn)),
         (None, Some(_)) => {
             let message = "starting_after: the events of this response are no longer kept; ask without it";
             Err(ClientError::invalid("starting_after", message))
         }
-        (None, None) => again(gateway, &stored),
+        (None, None) => anew(gateway, &stored),
     }
 }
 
 /// The whole answer as a stream, written anew.
-fn again(gateway: &Gateway, stored: &StoredResponse) -> Result<Response<ReplyBody>, ClientError> {
+fn anew(gateway: &Gateway, stored: &StoredResponse) -> Result<Response<ReplyBody>, ClientError> {
     let status = stored.status();
     if !matches!(status.as_str(), "completed" | "incomplete") {
         let message = format!("stream: this response is {status}, and its events are not kept; ask without stream");

@@ -1,6 +1,6 @@
 //! What a request says of things between turns, read in one pass before its dialect reads it.
 
-use super::items;
+use super::{items, metadata};
 use turnkeep_dialect::json::{Invalid, Kind, Object, Reader, write_string};
 
 /// An item of the input that stands for a stored one.
@@ -79,6 +79,13 @@ impl<'a> State<'a> {
                     once(r, "stream")?;
                     let mut ahead = r.clone();
                     state.stream = !ahead.null()? && ahead.bool()?;
+                    state.fields.push((key.to_owned(), r.raw()?));
+                }
+                "metadata" => {
+                    let mut ahead = r.clone();
+                    if !ahead.null()? {
+                        metadata::read(&mut ahead)?;
+                    }
                     state.fields.push((key.to_owned(), r.raw()?));
                 }
                 "input" => {
@@ -287,6 +294,7 @@ mod tests {
             (r#"{"store":true,"store":false}"#, "store"),
             (r#"{"previous_response_id":"a","conversation":"b"}"#, "previous_response_id"),
             (r#"{"input":[{"role":"user","content":"a"},{"type":"item_reference"}]}"#, "input[1]"),
+            (r#"{"metadata":{"k":1}}"#, "metadata.k"),
             (r#"["input"]"#, ""),
         ] {
             let error = State::read(body.as_bytes()).unwrap_err();

@@ -60,8 +60,9 @@ pub async fn run(args: &DemoArgs, out: &mut impl Write, stop: impl Future<Output
         }
     }
     writeln!(out)?;
+    write!(out, "{}", hints(address, key.expose()))?;
     if !args.once {
-        write!(out, "{}", hints(address, key.expose()))?;
+        writeln!(out, "Ctrl-C stops it.")?;
         out.flush()?;
         stop.await;
     }
@@ -311,7 +312,7 @@ fn streamed_text(client: Client, text: &str) -> Result<String, String> {
 /// Lines that point clients at the gateway, each as it stands.
 fn hints(address: SocketAddr, key: &str) -> String {
     format!(
-        r#"The gateway is at http://{address} and this is its key, until you stop it:
+        r#"The gateway is at http://{address} and this is its key, as long as this command runs:
 
   {key}
 
@@ -333,7 +334,6 @@ Counters:       curl http://{address}/dashboard/api/connect-metrics -H "authoriz
 Models:         {CHAT_MODEL}, {RESPONSES_MODEL}, {MESSAGES_MODEL} and {GEMINI_MODEL}; any other name goes where
                 {MESSAGES_MODEL} goes. Every client may ask for any of them.
 
-Ctrl-C stops it.
 "#
     )
 }

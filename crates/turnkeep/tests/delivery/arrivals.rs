@@ -1,5 +1,5 @@
 //! The review cases of delivery: a turn that has arrived binds its account, commits its history and fills the cache; one
-//! that has not does nothing of the kind, and is paid for all the same. Over every transport, in both dialects, streamed
+//! that has not does nothing of the kind, and is paid for all the same. Over every transport, in every dialect, streamed
 //! and not. Windows are held open on purpose: by a gate in the upstream, or by a client that takes less than the reply.
 
 use crate::asking::{Exit, Takes, Way};

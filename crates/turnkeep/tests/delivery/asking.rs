@@ -2,6 +2,7 @@
 //! reset the connection, or on HTTP/2 reset the stream alone.
 
 use crate::support::client::Client;
+use crate::support::dialects::body_of;
 use crate::support::listen::Served;
 use crate::support::*;
 use bytes::Bytes;
@@ -196,6 +197,10 @@ impl Two {
     }
 
     fn ask(&mut self, pair: Pair, headers: &[(&str, &str)], body: &str) {
+        let body = match pair.client {
+            Dialect::Gemini => body_of(pair, serde_json::from_str(body).unwrap()),
+            Dialect::Chat | Dialect::Responses | Dialect::Messages => body.to_owned(),
+        };
         let mut request = http::Request::post(format!("http://gateway{}", pair.path()))
             .header("content-type", "application/json")
             .header("anthropic-version", "2023-06-01");
@@ -205,7 +210,7 @@ impl Two {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let reply = self.sender.send_request(request.body(Full::from(body.to_owned())).unwrap());
+        let reply = self.sender.send_request(request.body(Full::from(body)).unwrap());
         self.coming = Some(tokio::spawn(async move { reply.await.unwrap() }));
     }
 

@@ -2,7 +2,7 @@
 
 use crate::asking::{Asking, Takes, Way};
 use crate::scene::*;
-use crate::support::dialects::{assert_said, saying};
+use crate::support::dialects::{assert_said, saying, warm};
 use crate::support::*;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -19,10 +19,13 @@ fn word(reply: &Reply) -> &str {
 
 /// The tokens that a plain reply reports, or that the events of a streamed one do.
 fn usage(pair: Pair, reply: &Reply) -> (Option<u64>, Option<u64>) {
-    let (input, output) = pair.of(("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens"));
+    let inside = ("input_tokens", "output_tokens");
+    let (input, output) =
+        pair.each(("prompt_tokens", "completion_tokens"), inside, inside, ("promptTokenCount", "candidatesTokenCount"));
     let mut found = (None, None);
     let mut take = |value: &Value| {
-        for usage in [&value["usage"], &value["message"]["usage"]] {
+        for usage in [&value["usage"], &value["message"]["usage"], &value["response"]["usage"], &value["usageMetadata"]]
+        {
             found.0 = usage[input].as_u64().or(found.0);
             found.1 = usage[output].as_u64().or(found.1);
         }
@@ -87,7 +90,7 @@ async fn an_answer_that_arrived_is_given_again_streamed_or_plain_with_its_usage(
     .await;
 }
 
-/// Two of the ways, in both dialects, streamed and not.
+/// Two of the ways, in every dialect, streamed and not.
 fn some() -> Vec<(Way, Pair)> {
     matrix().into_iter().filter(|(way, _)| matches!(way, Way::Http1 | Way::H2c)).collect()
 }
@@ -101,7 +104,7 @@ async fn what_another_request_asks_and_what_passes_the_cache_by_is_asked_of_the_
         let bypass = send(&place, way, pair, &[("x-turnkeep-cache", "bypass")], &request(pair).to_string()).await;
         assert_eq!((bypass.status, word(&bypass), place.lab.requests().len()), (200, "off", 2), "{way:?} {pair:?}");
         let mut warmer = request(pair);
-        warmer["temperature"] = json!(0.7);
+        warm(pair, &mut warmer, 0.7);
         let others = [warmer, saying(pair, "Hello there!")];
         for (calls, other) in (3..).zip(others) {
             let reply = send(&place, way, pair, &[], &other.to_string()).await;

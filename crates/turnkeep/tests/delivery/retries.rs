@@ -6,7 +6,7 @@ use crate::support::dialects::{assert_refused, assert_said, saying};
 use crate::support::*;
 use futures_util::future::join_all;
 
-/// A transport of each protocol, with both client dialects, streamed and not.
+/// A transport of each protocol, with every client dialect, streamed and not.
 fn ways() -> Vec<(Way, Pair)> {
     matrix().into_iter().filter(|(way, _)| matches!(way, Way::Http1 | Way::H2Tls)).collect()
 }

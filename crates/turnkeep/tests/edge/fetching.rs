@@ -93,3 +93,17 @@ async fn a_gateway_that_does_not_fetch_says_so_and_still_serves_upstreams_that_t
     assert_eq!(gateway.ask("POST", "/v1/chat/completions", &ask("both", &url)).await.status, 200);
     assert!(seen.lock().unwrap().is_empty());
 }
+
+#[tokio::test]
+async fn a_file_by_url_is_sent_as_what_it_is_whatever_its_name_says() {
+    let (pictures, _) = server(&[("/a", "image/png", PNG.to_vec())]).await;
+    let (up, asked) = server(&[(":generateContent", "application/json", ANSWER.as_bytes().to_vec())]).await;
+    let gateway = gateway(up, pictures, "").await;
+    let file = json!({"type": "input_file", "filename": "a.pdf", "file_url": format!("http://{pictures}/a")});
+    let body = json!({"model": "only-gemini", "store": false, "input": [{"role": "user", "content": [file]}]});
+    let reply = gateway.ask("POST", "/v1/responses", &body.to_string()).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let body: Value = serde_json::from_str(&asked.lock().unwrap()[0].1).unwrap();
+    let inline = &body["contents"][0]["parts"][0]["inlineData"];
+    assert_eq!((&inline["mimeType"], &inline["data"]), (&"image/png".into(), &BASE64.into()), "{body}");
+}

@@ -2,6 +2,8 @@
 
 use crate::scene::{Gateway, KEY, Reply, model, server, upstream};
 use serde_json::Value;
+use std::io;
+use std::sync::{Arc, Mutex};
 
 const BODY: &str = r#"{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#;
 const ANSWER: &str = r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"hello"}]},"finishReason":"STOP"}],
@@ -61,6 +63,54 @@ async fn a_key_may_stand_in_each_of_its_places_and_never_leaves() {
     }
     assert!(asked.lock().unwrap().iter().all(|(path, body)| !path.contains(KEY) && !body.contains(KEY)));
     assert_google(&gateway.send("POST", path, &[json], BODY).await, 401, "UNAUTHENTICATED");
+}
+
+/// Takes what is logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_key_in_a_query_stands_in_no_line_of_the_log_and_in_no_answer() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || writer.clone())
+        .with_ansi(false)
+        .finish();
+    // All of the gateway runs on this thread.
+    let _logging = tracing::subscriber::set_default(subscriber);
+    let (gateway, _) = gateway().await;
+    let json = [("content-type", "application/json")];
+    for path in [
+        "/v1beta/models/m:generateContent",
+        "/v1beta/models/nope:generateContent",
+        "/v1beta/models/m:unknownVerb",
+        "/v1beta/models?pageSize=x",
+        "/v1beta/nothing",
+        "/v1/chat/completions",
+    ] {
+        for key in [KEY, "a-key-that-nobody-knows"] {
+            let join = if path.contains('?') { '&' } else { '?' };
+            let method = if path.contains("pageSize") { "GET" } else { "POST" };
+            let reply = gateway.send(method, &format!("{path}{join}key={key}"), &json, BODY).await;
+            assert!(!reply.text().contains(key), "{}", reply.text());
+        }
+    }
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(log.contains("outcome") && log.contains("refused"), "{log}");
+    assert!(!log.contains(KEY) && !log.contains("a-key-that-nobody-knows"), "{log}");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Where a provider's prompt cache is: a conversation stays with the key that has served it, and others spread.
 
 use crate::kit::*;
-use crate::support::dialects::{assert_said, saying};
+use crate::support::dialects::{assert_said, say, saying};
 use crate::support::world::Plan;
 use crate::support::{Dialect, Pair, Rule, Up, World, lab};
 use serde_json::{Value, json};
@@ -23,23 +23,10 @@ fn request(pair: Pair, opening: &str, answers: usize) -> Value {
         Dialect::Gemini => body["systemInstruction"] = json!({"parts": [{"text": system}]}),
     }
     for turn in 0..answers {
-        say(&mut body, pair, "assistant", WORDS);
-        say(&mut body, pair, "user", &format!("go on, {turn}"));
+        say(pair, &mut body, "assistant", WORDS);
+        say(pair, &mut body, "user", &format!("go on, {turn}"));
     }
     body
-}
-
-/// Adds a message.
-fn say(body: &mut Value, pair: Pair, role: &str, words: &str) {
-    let (list, message) = match pair.client {
-        Dialect::Chat | Dialect::Messages => ("messages", json!({"role": role, "content": words})),
-        Dialect::Responses => ("input", json!({"role": role, "content": words})),
-        Dialect::Gemini => {
-            let role = if role == "assistant" { "model" } else { role };
-            ("contents", json!({"role": role, "parts": [{"text": words}]}))
-        }
-    };
-    body[list].as_array_mut().unwrap().push(message);
 }
 
 async fn ask(world: &World, pair: Pair, body: &Value) {

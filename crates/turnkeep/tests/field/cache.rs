@@ -4,7 +4,7 @@ use crate::kit::*;
 use crate::support::client::turn_bytes;
 use crate::support::dialects::{assert_refused, assert_said};
 use crate::support::world::Plan;
-use crate::support::{Pair, Reply, Rule, Up, World, lab};
+use crate::support::{Dialect, Pair, Reply, Rule, Up, World, lab};
 use turnkeep_lab::Lab;
 
 async fn caching(pair: Pair, lab: &Lab) -> World {
@@ -44,18 +44,34 @@ async fn neither_an_error_nor_an_answer_cut_at_its_length_is_given_again() {
     .await;
 }
 
+/// One request, written in two ways.
+fn two_orders(pair: Pair) -> [String; 2] {
+    let stream = pair.stream;
+    let message = r#"{"role":"user","content":"Hello"}"#;
+    let turned = r#"{"content":"Hello", "role":"user"}"#;
+    let [list, limit] = match pair.client {
+        Dialect::Chat | Dialect::Messages => ["messages", "max_tokens"],
+        Dialect::Responses => ["input", "max_output_tokens"],
+        Dialect::Gemini => {
+            return [
+                r#"{"model":"m","contents":[{"role":"user","parts":[{"text":"Hello"}]}],"generationConfig":{"temperature":0.5,"maxOutputTokens":100}}"#,
+                r#"{ "generationConfig":{ "maxOutputTokens":100, "temperature":0.5}, "contents":[ {"parts":[ {"text":"Hello"} ], "role":"user"} ],"model":"m"}"#,
+            ]
+            .map(str::to_owned);
+        }
+    };
+    [
+        format!(r#"{{"model":"m","{limit}":100,"stream":{stream},"{list}":[{message}],"temperature":0.5}}"#),
+        format!(r#"{{ "temperature": 0.5, "{list}": [ {turned} ], "stream":{stream}, "{limit}":100, "model":"m"}}"#),
+    ]
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_order_of_the_keys_in_a_request_makes_no_other_request_of_it() {
     each(async |pair| {
         let lab = lab([good()]).await;
         let world = caching(pair, &lab).await;
-        let stream = pair.stream;
-        let one = format!(
-            r#"{{"model":"m","max_tokens":100,"stream":{stream},"messages":[{{"role":"user","content":"Hello"}}],"temperature":0.5}}"#
-        );
-        let other = format!(
-            r#"{{ "temperature": 0.5, "messages": [ {{"content":"Hello", "role":"user"}} ], "stream":{stream}, "max_tokens":100, "model":"m"}}"#
-        );
+        let [one, other] = two_orders(pair);
         assert_said(pair, &closed(&world, pair, &one).await, WORDS);
         world.until("stored", |counters| counters["cache"]["stores"] == 1).await;
         let again = closed(&world, pair, &other).await;

@@ -2,7 +2,7 @@
 //! other does.
 
 use crate::kit::*;
-use crate::support::dialects::{assert_refused, assert_said};
+use crate::support::dialects::{assert_begins_once, assert_refused, assert_said, say};
 use crate::support::world::Plan;
 use crate::support::{AcceptFault, AcceptRule, ErrorSpec, Fault, Rule, Script, Up, World, lab, tls_lab};
 use turnkeep_base::Dialect;
@@ -201,13 +201,9 @@ async fn a_conversation_goes_on_elsewhere_when_the_account_that_served_it_is_lim
         assert_said(pair, &client.turn(pair).await, WORDS);
         let served = asked(&lab)[0].trim_start_matches("secret-").to_owned();
         lab.set_script(Script::of([of(&served, limited(600)), good()]));
-        let history = serde_json::json!([
-            {"role": "user", "content": "Hello there"},
-            {"role": "assistant", "content": WORDS},
-            {"role": "user", "content": "And then?"},
-        ]);
         let mut body = crate::support::request(pair);
-        body["messages"] = history;
+        say(pair, &mut body, "assistant", WORDS);
+        say(pair, &mut body, "user", "And then?");
         for _ in 0..3 {
             client.ask_with(pair, &[("x-session-id", "s-1")], body.to_string().as_bytes()).await;
             assert_said(pair, &client.reply().await, WORDS);
@@ -227,8 +223,7 @@ async fn nothing_reaches_the_client_before_a_route_has_content_however_many_fail
         let reply = turn(&world, pair).await;
         if pair.stream {
             assert_said(pair, &reply, WORDS);
-            let start = pair.of("\"role\":\"assistant\"", "event: message_start");
-            assert_eq!(reply.text().matches(start).count(), 1, "{pair:?} {}", reply.text());
+            assert_begins_once(pair, &reply);
         }
         assert_eq!(reply.status, 200, "{pair:?} {}", reply.text());
         lab.set_script(Script::of([error(503)]));

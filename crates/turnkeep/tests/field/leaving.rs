@@ -121,7 +121,7 @@ async fn an_account_is_free_when_the_upstream_is_done_and_not_when_the_client_ha
     .await;
 }
 
-/// Both client dialects at the upstream that each is at home at.
+/// Every client dialect at the upstream that each is at home at.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_turns_at_once_no_more_are_admitted_than_the_key_may_have() {
     for pair in Dialect::ALL.map(|at| Pair { client: at, upstream: at, stream: true }) {

@@ -1,7 +1,7 @@
 //! Streams that fail: repaired before content, told truthfully after it, and never taken for a success.
 
 use crate::kit::*;
-use crate::support::dialects::{assert_broke_off, assert_refused, assert_said};
+use crate::support::dialects::{assert_begins_once, assert_broke_off, assert_refused, assert_said};
 use crate::support::world::Plan;
 use crate::support::{ErrorSpec, Fault, Pair, Point, Rule, Up, World, lab, soon};
 use turnkeep_base::Dialect;
@@ -144,8 +144,7 @@ async fn what_another_route_has_begun_is_whole_and_no_time_of_the_beginning_cuts
         let reply = turn(&world, pair).await;
         assert_eq!(reply.status, 200);
         assert!(crate::support::said(pair, &reply).ends_with("word12"), "{pair:?} {}", reply.text());
-        let start = pair.of("\"role\":\"assistant\"", "event: message_start");
-        assert_eq!(reply.text().matches(start).count(), 1, "{pair:?} {}", reply.text());
+        assert_begins_once(pair, &reply);
     })
     .await;
 }
@@ -165,8 +164,7 @@ async fn a_stream_that_was_opened_while_it_waited_still_fails_over_and_begins_on
         let reply = client.reply().await;
         assert_eq!(crate::support::said(pair, &reply), WORDS, "{pair:?} {}", reply.text());
         assert!(!reply.text().contains("\"error\""), "{pair:?} {}", reply.text());
-        let start = pair.of("\"role\":\"assistant\"", "event: message_start");
-        assert_eq!(reply.text().matches(start).count(), 1, "{pair:?} {}", reply.text());
+        assert_begins_once(pair, &reply);
     })
     .await;
 }

@@ -2,7 +2,7 @@
 
 use crate::support::binary;
 use crate::support::client::{Client, request_bytes};
-use crate::support::dialects::{assert_refused, assert_said};
+use crate::support::dialects::{assert_refused, assert_said, covering};
 use crate::support::world::{Plan, assert_unblamed};
 use crate::support::*;
 use futures_util::future::join_all;
@@ -44,7 +44,7 @@ fn highest_file(pid: u32) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_finds_no_file_is_told_so_and_the_next_one_with_files_is_served() {
-    join_all(pairs().into_iter().map(|pair| async move {
+    join_all(covering().into_iter().map(|pair| async move {
         let lab = lab([lab_says()]).await;
         let folder = tempfile::tempdir().unwrap();
         let plan = Plan::over([Up::at(pair.upstream, &lab).accounts(&["a", "b"])]);
@@ -86,7 +86,7 @@ async fn more_callers_than_files_wait_or_are_told_and_no_account_is_blamed() {
     let plan = Plan::over([Up::at(pair.upstream, &lab).accounts(&["a", "b"]).slots(64)]);
     let (_child, addr) = binary::serve(&plan, folder.path(), Some(40)).await;
     let turns = (0..80).map(|at| async move {
-        let pair = pairs().into_iter().filter(|other| other.upstream == pair.upstream).nth(at % 4).unwrap();
+        let pair = pairs().into_iter().filter(|other| other.upstream == pair.upstream).nth(at % 8).unwrap();
         let reply = Client::tcp(addr).await.turn(pair).await;
         if reply.status == 200 {
             assert_said(pair, &reply, WORDS);

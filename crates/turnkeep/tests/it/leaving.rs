@@ -1,7 +1,7 @@
 //! A client that leaves is noticed in every phase: the upstream's work ends, the slot comes back, nobody is blamed.
 
 use crate::support::client::{request_bytes, turn_bytes};
-use crate::support::dialects::{CHAT, assert_said};
+use crate::support::dialects::{CHAT, assert_said, body_of};
 use crate::support::listen::{Served, h2_client, served};
 use crate::support::world::{Plan, assert_unblamed};
 use crate::support::*;
@@ -103,7 +103,7 @@ async fn resetting_an_http2_stream_ends_the_upstreams_work_and_the_connection_se
                     .header("authorization", format!("Bearer {KEY}"))
                     .header("content-type", "application/json")
                     .header("anthropic-version", "2023-06-01")
-                    .body(Full::from(request(pair).to_string()))
+                    .body(Full::from(body_of(pair, request(pair))))
                     .unwrap()
             };
             let reply = client.send_request(request());
@@ -249,7 +249,7 @@ async fn a_connection_serves_many_turns_one_after_another() {
     }
     client.write(&request_bytes("HEAD", "/api/hello", &[], b"")).await;
     client.until("200 OK").await;
-    assert_eq!(world.until("delivery", |counters| counters["delivered"] == 8).await["client_gone"], 0);
+    assert_eq!(world.until("delivery", |counters| counters["delivered"] == pairs().len()).await["client_gone"], 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

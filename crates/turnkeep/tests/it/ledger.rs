@@ -23,7 +23,7 @@ async fn a_completed_attempt_has_the_providers_exact_numbers() {
         let entry = &entries[0];
         let words =
             (entry.caller.as_str(), entry.model.as_str(), entry.upstream_model.as_str(), entry.dialect.as_str());
-        assert_eq!(words, ("tester", "m", "upstream-m", pair.of("chat", "messages")));
+        assert_eq!(words, ("tester", "m", "upstream-m", pair.client.name()));
         assert_eq!(entry.account.to_string(), "up0/a");
         let closed = entry.closed.as_ref().unwrap();
         assert_eq!((closed.outcome.as_str(), closed.exact), ("completed", true), "{pair:?}");

@@ -7,6 +7,7 @@
 mod support;
 
 mod admission;
+mod array;
 mod blame;
 mod blame_bodies;
 mod blame_connections;
@@ -22,6 +23,8 @@ mod keys;
 mod leaving;
 mod ledger;
 mod listeners;
+mod off_spec;
+mod other_operations;
 mod restart;
 mod shutdown;
 mod silence;

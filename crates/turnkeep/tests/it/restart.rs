@@ -12,7 +12,7 @@ fn refusing(status: u16, retry_after: Option<u64>) -> Rule {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cooldown_survives_a_restart() {
-    join_all([Dialect::Chat, Dialect::Messages].map(|upstream| async move {
+    join_all(Dialect::ALL.map(|upstream| async move {
         let pair = Pair { upstream, ..CHAT };
         let lab = lab([refusing(429, Some(600))]).await;
         let plan = Plan::over([Up::at(upstream, &lab)]);

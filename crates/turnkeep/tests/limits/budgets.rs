@@ -1,7 +1,7 @@
 //! Budgets under many turns at once: never overdrawn by more than one turn's estimate, and nothing stays set aside.
 
 use crate::scene::*;
-use crate::support::dialects::assert_refused;
+use crate::support::dialects::{assert_refused, body_of, limit_output};
 use crate::support::*;
 use futures_util::future::join_all;
 
@@ -12,8 +12,8 @@ async fn two_hundred_turns_at_once_overdraw_a_token_budget_by_no_more_than_one_e
     join_all(ways().map(|pair| async move {
         // Each uses exactly what it is estimated at: 1000 tokens of output, and the size of its body.
         let mut body = request(pair);
-        body[pair.of("max_completion_tokens", "max_tokens")] = 1_000.into();
-        let input = body.to_string().len() as u64 / 4;
+        limit_output(pair, &mut body, 1_000);
+        let input = body_of(pair, body.clone()).len() as u64 / 4;
         let estimate = input + 1_000;
         let lab = lab([using(input, 1_000)]).await;
         let budget = 50 * estimate - 1;
@@ -48,7 +48,7 @@ async fn what_is_set_aside_is_not_left_and_the_refusal_says_so() {
         let lines = "budget = { usd = 0.5, per = \"week\" }";
         let world = World::of(&plan(pair, &lab, lines, PRICE)).await;
         let mut body = request(pair);
-        body[pair.of("max_completion_tokens", "max_tokens")] = 1_000.into();
+        limit_output(pair, &mut body, 1_000);
         let mut running = send(&world, pair, &[], &body).await;
         soon(lab.wait_at_gate("door", 1)).await;
         let reply = turn_of(&world, pair, &body).await;

@@ -2,7 +2,7 @@
 //! left in the headers that its SDK reads.
 
 use crate::scene::*;
-use crate::support::dialects::assert_refused;
+use crate::support::dialects::{assert_refused, limit_output};
 use crate::support::*;
 use futures_util::future::join_all;
 
@@ -76,7 +76,7 @@ async fn tokens_per_minute_count_what_turns_truly_used() {
         assert_eq!(reply.status, 200, "{}", reply.text());
         at_rest(&world).await;
         let mut large = request(pair);
-        large[pair.of("max_completion_tokens", "max_tokens")] = 4_000.into();
+        limit_output(pair, &mut large, 4_000);
         let reply = turn_of(&world, pair, &large).await;
         let told = assert_refused(pair, &reply, 429);
         assert!(told.contains("6000 tokens a minute"), "{told}");

@@ -8,11 +8,13 @@ use serde_json::Value;
 /// The secret of the key whose limits a test is about.
 pub const LIMITED: &str = "a-key-with-limits";
 
-/// Both client dialects over the upstream that each is at home at, streamed and not.
-pub fn ways() -> [Pair; 2] {
+/// Every client dialect, each over another upstream, streamed and not.
+pub fn ways() -> [Pair; 4] {
     [
         Pair { client: Dialect::Chat, upstream: Dialect::Chat, stream: true },
         Pair { client: Dialect::Messages, upstream: Dialect::Messages, stream: false },
+        Pair { client: Dialect::Responses, upstream: Dialect::Gemini, stream: false },
+        Pair { client: Dialect::Gemini, upstream: Dialect::Responses, stream: true },
     ]
 }
 

@@ -14,6 +14,7 @@ use turnkeep::commands::Failure;
 use turnkeep::config::Config;
 use turnkeep::wiring;
 use turnkeep_http::Bound;
+use turnkeep_lab::Lab;
 
 pub const KEY: &str = "the-key-of-ann";
 pub const OTHER: &str = "the-key-of-bob";
@@ -58,6 +59,10 @@ impl Upstream {
         let go_on = Arc::new(Notify::new());
         *self.shared.held.lock().unwrap() = Some(go_on.clone());
         go_on
+    }
+
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
     }
 
     pub fn asked(&self) -> Vec<Value> {
@@ -178,6 +183,56 @@ async fn read_body(socket: &mut TcpStream, unread: &mut Vec<u8>) -> Option<Vec<u
     }
 }
 
+/// The configuration of a gateway over upstreams of these kinds, with more lines for its store.
+pub fn config(ups: &[(&str, SocketAddr)], sealed: bool, store: &str) -> String {
+    let master = if sealed { format!("master_key = {:?}\n", "ab".repeat(32)) } else { String::new() };
+    let mut text = format!(
+        "allow_plain_secrets = true\n[server]\nlisten = [\"127.0.0.1:0\"]\n[store]\nurl = \"sqlite:test.db\"\n{master}{store}\
+         [[keys]]\nname = \"ann\"\nsecret = {KEY:?}\n[[keys]]\nname = \"bob\"\nsecret = {OTHER:?}\n\
+         [[keys]]\nname = \"many\"\nsecret = {SHARED:?}\nshared = true\n"
+    );
+    let mut routes = Vec::new();
+    for (kind, addr) in ups {
+        let path = if kind.starts_with("openai") { "/v1" } else { "" };
+        let route = format!("{{ upstream = \"{kind}\", model = \"upstream-m\" }}");
+        text += &format!(
+            "[[upstreams]]\nname = \"{kind}\"\nkind = \"{kind}\"\nbase_url = \"http://{addr}{path}\"\n\
+             [[upstreams.accounts]]\nname = \"a\"\nsecret = \"secret-a\"\n\
+             [[models]]\nname = \"{kind}\"\nroutes = [{route}]\n"
+        );
+        routes.push(route);
+    }
+    text + &format!("[[models]]\nname = \"m\"\nroutes = [{}]\n", routes.join(", "))
+}
+
+/// Sends a request and reads the answer to its end.
+pub async fn exchange(
+    addr: SocketAddr,
+    method: &str,
+    path: &str,
+    key: &str,
+    more: &str,
+    body: Option<Value>,
+) -> (u16, String) {
+    let mut asked = open(addr, method, path, key, more, body).await;
+    let mut all = Vec::new();
+    soon(asked.read_to_end(&mut all)).await.unwrap();
+    read_reply(&all)
+}
+
+async fn open(addr: SocketAddr, method: &str, path: &str, key: &str, more: &str, body: Option<Value>) -> TcpStream {
+    let body = body.map(|body| body.to_string()).unwrap_or_default();
+    let length = body.len();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: g\r\nauthorization: Bearer {key}\r\nconnection: close\r\n{more}\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+    );
+    let mut socket = TcpStream::connect(addr).await.unwrap();
+    // Who is refused early may find the connection closed before all of its body is taken.
+    let _ = socket.write_all((head + &body).as_bytes()).await;
+    socket
+}
+
 /// A gateway in this process.
 pub struct Scene {
     addr: SocketAddr,
@@ -193,16 +248,17 @@ impl Scene {
 
     /// In a folder that may hold an earlier run's database.
     pub async fn in_folder(upstream: &Upstream, folder: TempDir, sealed: bool) -> Scene {
-        let master = if sealed { format!("master_key = {:?}\n", "ab".repeat(32)) } else { String::new() };
-        let text = format!(
-            "allow_plain_secrets = true\n[server]\nlisten = [\"127.0.0.1:0\"]\n[store]\nurl = \"sqlite:test.db\"\n{master}\
-             [[keys]]\nname = \"ann\"\nsecret = {KEY:?}\n[[keys]]\nname = \"bob\"\nsecret = {OTHER:?}\n\
-             [[keys]]\nname = \"many\"\nsecret = {SHARED:?}\nshared = true\n\
-             [[upstreams]]\nname = \"up\"\nkind = \"openai\"\nbase_url = \"http://{}/v1\"\n\
-             [[upstreams.accounts]]\nname = \"a\"\nsecret = \"secret-a\"\n\
-             [[models]]\nname = \"m\"\nroutes = [{{ upstream = \"up\", model = \"upstream-m\" }}]\n",
-            upstream.addr
-        );
+        Scene::of(&config(&[("openai", upstream.addr)], sealed, ""), folder).await
+    }
+
+    /// Over labs of these kinds: the model of a kind's name goes there, and `m` to the first that can.
+    pub async fn over_labs(labs: &[(&'static str, &Lab)]) -> Scene {
+        let ups: Vec<_> = labs.iter().map(|(kind, lab)| (*kind, lab.addr())).collect();
+        Scene::of(&config(&ups, true, ""), tempfile::tempdir().unwrap()).await
+    }
+
+    /// With this configuration.
+    pub async fn of(text: &str, folder: TempDir) -> Scene {
         let file = folder.path().join("turnkeep.toml");
         std::fs::write(&file, text).unwrap();
         let config = Config::load(&file).unwrap();
@@ -224,23 +280,18 @@ impl Scene {
 
     /// Sends a request and reads the answer to its end.
     pub async fn send(&self, method: &str, path: &str, key: &str, body: Option<Value>) -> (u16, String) {
-        let mut asked = self.open(method, path, key, body).await;
-        let mut all = Vec::new();
-        soon(asked.read_to_end(&mut all)).await.unwrap();
-        read_reply(&all)
+        exchange(self.addr, method, path, key, "", body).await
+    }
+
+    /// The same under an idempotency key.
+    pub async fn under(&self, idempotency: &str, body: &Value) -> (u16, String) {
+        let more = format!("idempotency-key: {idempotency}\r\n");
+        exchange(self.addr, "POST", "/v1/responses", KEY, &more, Some(body.clone())).await
     }
 
     /// Sends a request and leaves the answer on its connection.
     pub async fn open(&self, method: &str, path: &str, key: &str, body: Option<Value>) -> TcpStream {
-        let body = body.map(|body| body.to_string()).unwrap_or_default();
-        let length = body.len();
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: g\r\nauthorization: Bearer {key}\r\nconnection: close\r\n\
-             content-type: application/json\r\ncontent-length: {length}\r\n\r\n"
-        );
-        let mut socket = TcpStream::connect(self.addr).await.unwrap();
-        socket.write_all((head + &body).as_bytes()).await.unwrap();
-        socket
+        open(self.addr, method, path, key, "", body).await
     }
 
     /// Sends these bytes and reads the answer to its end.
@@ -263,6 +314,20 @@ impl Scene {
     pub async fn ask(&self, mut body: Value) -> Value {
         body["model"] = "m".into();
         self.json("POST", "/v1/responses", Some(body)).await
+    }
+
+    /// A response of this model, streamed or plain: the whole object, which a stream has in its last event.
+    pub async fn turn(&self, model: &str, stream: bool, mut body: Value) -> Value {
+        body["model"] = model.into();
+        body["stream"] = stream.into();
+        let (status, text) = self.send("POST", "/v1/responses", KEY, Some(body)).await;
+        assert_eq!(status, 200, "{model} {stream}: {text}");
+        if !stream {
+            return serde_json::from_str(&text).unwrap();
+        }
+        let last = events(&text).pop().unwrap();
+        assert_eq!(last["type"], "response.completed", "{model}: {last}");
+        last["response"].clone()
     }
 
     /// What is said to a request that is refused.

@@ -1,8 +1,8 @@
 //! Two thousand clients that vanish at once: within five seconds nothing of theirs is left in the gateway.
 
 use crate::support::client::turn_bytes;
-use crate::support::dialects::saying;
-use crate::support::world::Plan;
+use crate::support::dialects::{letter, saying};
+use crate::support::world::{lab_of_each, over_each};
 use crate::support::*;
 use futures_util::stream::{self, StreamExt};
 use serde_json::Value;
@@ -17,7 +17,7 @@ const WHOLE: usize = 100;
 const STUCK: usize = 200;
 const HALF_WAY: usize = 1_200;
 const WAITING: usize = 2_000;
-/// Slots of each of the four accounts: as many as are stuck or half way.
+/// Slots of the one account of each of the four upstreams: together as many as are stuck or half way.
 const SLOTS: u32 = 275;
 const SECRET: &str = "a-key-of-a-crowd";
 
@@ -52,10 +52,9 @@ async fn one(number: usize, addr: SocketAddr) -> (usize, TcpStream) {
         STUCK..HALF_WAY => Kind::HalfWay,
         _ => Kind::Waiting,
     };
-    let dialects = [Dialect::Chat, Dialect::Messages];
-    let (client, upstream) = (dialects[number % 2], dialects[number / 2 % 2]);
+    let (client, upstream) = (Dialect::ALL[number / 4 % 4], Dialect::ALL[number % 4]);
     // What is not streamed has no half way, and waits for its slot just so.
-    let stream = kind != Kind::Waiting || (number / 4).is_multiple_of(2);
+    let stream = kind != Kind::Waiting || (number / 16).is_multiple_of(2);
     let pair = Pair { client, upstream, stream };
     let words = match kind {
         Kind::HalfWay => "half",
@@ -64,7 +63,7 @@ async fn one(number: usize, addr: SocketAddr) -> (usize, TcpStream) {
         Kind::Waiting => "never",
     };
     let mut body = saying(pair, &format!("{words} {number}"));
-    body["model"] = if upstream == Dialect::Chat { "c" } else { "m" }.into();
+    body["model"] = letter(upstream).into();
     let bearer = format!("Bearer {SECRET}");
     let bytes = turn_bytes(pair, &[("authorization", &bearer)], body.to_string().as_bytes());
     let socket = TcpSocket::new_v4().unwrap();
@@ -89,7 +88,7 @@ async fn all(numbers: std::ops::Range<usize>, addr: SocketAddr) -> Vec<(usize, T
 }
 
 /// What is left of turns, by name; the names of what is 0 are left out.
-fn left_over(counters: &Value, labs: [&Lab; 2]) -> Vec<(String, u64)> {
+fn left_over(counters: &Value, labs: &[Lab; 4]) -> Vec<(String, u64)> {
     let accounts = counters["accounts"].as_array().unwrap();
     let caller = counters["callers"].as_array().unwrap().iter().find(|caller| caller["name"] == "crowd").unwrap();
     let number = |value: &Value| value.as_u64().unwrap();
@@ -100,21 +99,15 @@ fn left_over(counters: &Value, labs: [&Lab; 2]) -> Vec<(String, u64)> {
         ("in flight", accounts.iter().map(|account| number(&account["in_flight"])).sum()),
         ("the caller's turns", number(&caller["in_flight"])),
         ("the caller's tokens set aside", number(&caller["reserved"]["tokens"])),
-        ("the upstreams' calls", labs.map(|lab| lab.in_flight() as u64).iter().sum()),
+        ("the upstreams' calls", labs.iter().map(|lab| lab.in_flight() as u64).sum()),
     ];
     all.into_iter().filter(|(_, count)| *count > 0).map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_left_five_seconds_after_two_thousand_clients_have_vanished_at_once() {
-    let (chat, messages) = (plain_lab(script()).await, plain_lab(script()).await);
-    let labs = [&chat, &messages];
-    let up = |dialect, lab| Up::at(dialect, lab).accounts(&["a", "b"]).slots(SLOTS);
-    let models = "[[models]]\nname = \"c\"\nroutes = [{ upstream = \"up0\" }]\n\
-                  [[models]]\nname = \"m\"\nroutes = [{ upstream = \"up1\" }]\n";
-    let mut plan = Plan::over([up(Dialect::Chat, &chat), up(Dialect::Messages, &messages)])
-        .models(models)
-        .tuning("queue_places = 1000\nmax_queue_wait = \"10m\"");
+    let labs = &lab_of_each(script).await;
+    let mut plan = over_each(labs, |up| up.slots(SLOTS)).tuning("queue_places = 1000\nmax_queue_wait = \"10m\"");
     plan.unix_too = true;
     let limits = "max_in_flight = 5000\nbudget = { tokens = 1000000000, per = \"month\" }";
     plan.more = format!("[[keys]]\nname = \"crowd\"\nsecret = {SECRET:?}\n{limits}\n");
@@ -122,13 +115,13 @@ async fn nothing_is_left_five_seconds_after_two_thousand_clients_have_vanished_a
     let world = World::of(&plan).await;
     let mut clients = all(0..WHOLE, world.addr()).await;
     for lab in labs {
-        soon(lab.wait_for_requests(WHOLE / 2)).await;
+        soon(lab.wait_for_requests(WHOLE / 4)).await;
         soon(lab.wait_idle()).await;
     }
     world.until_at_rest().await;
     clients.extend(all(WHOLE..HALF_WAY, world.addr()).await);
     for lab in labs {
-        soon(lab.wait_at_gate("stuck", (STUCK - WHOLE) / 2)).await;
+        soon(lab.wait_at_gate("stuck", (STUCK - WHOLE) / 4)).await;
     }
     clients.extend(all(HALF_WAY..WAITING, world.addr()).await);
     let counters = world.until("a full house", |counters| counters["waiting"] == WAITING - HALF_WAY).await;

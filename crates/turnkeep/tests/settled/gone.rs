@@ -1,5 +1,5 @@
-//! What becomes of an upstream's call whose client leaves is that upstream's policy, the same on every route: both
-//! dialects over both kinds of upstream, streamed and not, before the answer and in the middle of it.
+//! What becomes of an upstream's call whose client leaves is that upstream's policy, the same on every route: every
+//! client dialect over every kind of upstream, streamed and not, before the answer and in the middle of it.
 
 use crate::support::dialects::saying;
 use crate::support::world::{Plan, account};

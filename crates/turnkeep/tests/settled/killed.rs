@@ -9,8 +9,10 @@ use crate::meter::{PRICE, Seen, Sums};
 use crate::random_turns::{ACCOUNTS, Drawn, Went, number_in, script, take};
 use crate::support::binary;
 use crate::support::client::{Client, request_bytes};
-use crate::support::world::{Plan, database};
+use crate::support::dialects::letter;
+use crate::support::world::{Plan, database, lab_of_each, over_each};
 use crate::support::*;
+use futures_util::future::join_all;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -35,14 +37,15 @@ fn asked_for(name: &str, usual: u64) -> u64 {
     std::env::var(name).map_or(usual, |text| text.parse().expect("a number"))
 }
 
-/// One upstream of each dialect, both at their lab; a model's first letter decides.
-fn plan(chat: &Lab, messages: &Lab) -> Plan {
-    let up = |dialect, lab, letter| {
-        let lines = format!("models = [\"{letter}*\"]");
-        Up::at(dialect, lab).accounts(&ACCOUNTS).slots(64).each(&lines)
+/// One upstream of each dialect, each at its lab; a model's first letter decides.
+fn plan(labs: &[Lab; 4]) -> Plan {
+    let up = |up: Up| {
+        let lines = format!("models = [\"{}*\"]", letter(up.dialect));
+        up.accounts(&ACCOUNTS).slots(64).each(&lines)
     };
-    let plan = Plan::over([up(Dialect::Chat, chat, "c"), up(Dialect::Messages, messages, "m")]);
-    let routes = "routes = [{ upstream = \"up0\" }, { upstream = \"up1\" }]";
+    let plan = over_each(labs, up);
+    let routes =
+        "routes = [{ upstream = \"up0\" }, { upstream = \"up1\" }, { upstream = \"up2\" }, { upstream = \"up3\" }]";
     let plan = plan.models(&format!("[[models]]\nname = \"*\"\n{routes}\n{PRICE}\n")).tuning(
         "retry_share = 1.0\nretries_per_second = 1000.0\nbackoff = \"1ms\"\nlongest_backoff = \"1ms\"\n\
          overload_cooldown = \"100ms\"\nbreaker_faults = 1000",
@@ -123,8 +126,8 @@ async fn until_killed(
 async fn every_attempt_has_one_entry_that_agrees_with_the_upstreams_own_meter_wherever_the_gateway_is_killed() {
     let turns = asked_for("TURNKEEP_RANDOM_TURNS", 1_000);
     let seed = asked_for("TURNKEEP_RANDOM_SEED", 1);
-    let (chat, messages) = (plain_lab(script()).await, plain_lab(script()).await);
-    let plan = plan(&chat, &messages);
+    let labs = lab_of_each(script).await;
+    let plan = plan(&labs);
     let folder = tempfile::tempdir().unwrap();
     let (next, mut cut, mut took) = (Arc::new(AtomicU64::new(0)), BTreeSet::new(), Vec::new());
     for round in 0..=KILLS {
@@ -139,14 +142,14 @@ async fn every_attempt_has_one_entry_that_agrees_with_the_upstreams_own_meter_wh
             rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
             assert!(soon(child.wait()).await.unwrap().success(), "it stops in order");
         }
-        soon(async { tokio::join!(chat.wait_idle(), messages.wait_idle()) }).await;
+        soon(join_all(labs.iter().map(Lab::wait_idle))).await;
         let open: Vec<AttemptId> =
             entries(folder.path()).await.iter().filter(|entry| entry.closed.is_none()).map(|e| e.attempt).collect();
         assert!(kill_at.is_some() || open.is_empty(), "an orderly end leaves nothing open: {open:?}");
         cut.extend(open);
     }
 
-    let requests = [chat.requests(), messages.requests()].concat();
+    let requests: Vec<Recorded> = labs.iter().flat_map(Lab::requests).collect();
     let entries = entries(folder.path()).await;
     let mut requests_of = BTreeMap::<u64, Vec<&Recorded>>::new();
     for request in &requests {

@@ -6,7 +6,7 @@
 
 use crate::chance::Chance;
 use crate::support::client::turn_bytes;
-use crate::support::dialects::saying;
+use crate::support::dialects::{letter, saying};
 use crate::support::*;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -84,8 +84,7 @@ pub struct Drawn {
 impl Drawn {
     pub fn new(seed: u64, number: u64) -> Drawn {
         let mut chance = Chance::of(seed, number);
-        let upstreams = [Dialect::Chat, Dialect::Messages];
-        let (client, upstream) = (chance.one(&Dialect::ALL), chance.one(&upstreams));
+        let (client, upstream) = (chance.one(&Dialect::ALL), chance.one(&Dialect::ALL));
         let pair = Pair { client, upstream, stream: chance.percent(60) };
         let mut faults = Vec::new();
         if chance.percent(40) {
@@ -110,13 +109,7 @@ impl Drawn {
 
     /// The model's name: its first letter decides the upstream.
     pub fn model(&self) -> String {
-        let upstream = match self.pair.upstream {
-            Dialect::Chat => "c",
-            Dialect::Responses => "r",
-            Dialect::Messages => "m",
-            Dialect::Gemini => "g",
-        };
-        format!("{upstream}{:06}", self.number)
+        format!("{}{:06}", letter(self.pair.upstream), self.number)
     }
 
     fn bytes(&self, bearer: &str) -> Vec<u8> {

@@ -2,8 +2,8 @@
 //! refused and what goes on, what probes and counters say, and that it is over when the trouble is, without a restart.
 
 use crate::support::client::{Client, request_bytes};
-use crate::support::dialects::{CHAT, assert_refused, assert_said};
-use crate::support::world::{BOUND, Plan, database};
+use crate::support::dialects::{CHAT, assert_refused, assert_said, letter};
+use crate::support::world::{BOUND, Plan, database, lab_of_each, over_each};
 use crate::support::*;
 use futures_util::future::join_all;
 use rusqlite::Connection;
@@ -24,19 +24,21 @@ fn counted() -> Rule {
 }
 
 /// One model for each kind of upstream.
-fn plan(chat: &Lab, messages: &Lab, on_failure: &str) -> Plan {
-    let models = "[[models]]\nname = \"c\"\nroutes = [{ upstream = \"up0\" }]\n\
-                  [[models]]\nname = \"m\"\nroutes = [{ upstream = \"up1\" }]\n";
-    let mut plan = Plan::over([Up::at(Dialect::Chat, chat), Up::at(Dialect::Messages, messages)]).models(models);
+fn plan(labs: &[Lab; 4], on_failure: &str) -> Plan {
+    let mut plan = over_each(labs, |up| up);
     plan.store = format!("on_failure = {on_failure:?}");
     plan
+}
+
+async fn four_labs() -> [Lab; 4] {
+    lab_of_each(|| Script::of([counted()])).await
 }
 
 /// A turn of each kind, all at once.
 async fn turns(addr: SocketAddr) -> Vec<(Pair, Reply)> {
     join_all(pairs().into_iter().map(|pair| async move {
         let mut body = request(pair);
-        body["model"] = if pair.upstream == Dialect::Chat { "c" } else { "m" }.into();
+        body["model"] = letter(pair.upstream).into();
         let mut client = Client::tcp(addr).await;
         client.ask_with(pair, &[], body.to_string().as_bytes()).await;
         (pair, client.reply().await)
@@ -84,19 +86,19 @@ fn locked(world: &World) -> Connection {
     outside
 }
 
-fn requests(labs: [&Lab; 2]) -> usize {
-    labs.map(|lab| lab.requests().len()).iter().sum()
+fn requests(labs: &[Lab; 4]) -> usize {
+    labs.iter().map(|lab| lab.requests().len()).sum()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_locked_store_refuses_turns_before_anything_is_sent_and_serves_again_by_itself() {
-    let (chat, messages) = (lab([counted()]).await, lab([counted()]).await);
-    let world = World::of(&plan(&chat, &messages, "refuse")).await;
+    let labs = four_labs().await;
+    let world = World::of(&plan(&labs, "refuse")).await;
     serves(world.addr()).await;
     until_ready(world.addr()).await;
     let outside = locked(&world);
     refuses(world.addr()).await;
-    assert_eq!(requests([&chat, &messages]), 8, "nothing was sent");
+    assert_eq!(requests(&labs), 32, "nothing was sent");
     let counters = world.until_at_rest().await;
     assert_eq!(counters["unrecorded_turns"], 0);
     outside.execute_batch("ROLLBACK").unwrap();
@@ -106,7 +108,7 @@ async fn a_locked_store_refuses_turns_before_anything_is_sent_and_serves_again_b
     assert_eq!((&counters["ledger_lost"], counters["config"]["reloads"].as_u64()), (&0.into(), Some(0)));
     let sent = |entry: &&turnkeep_store::LedgerEntry| entry.closed.as_ref().unwrap().outcome == "completed";
     let entries = world.into_ledger().await;
-    assert_eq!(entries.iter().filter(sent).count(), 16);
+    assert_eq!(entries.iter().filter(sent).count(), 64);
     for entry in entries.iter().filter(|entry| !sent(entry)) {
         let closed = entry.closed.as_ref().unwrap();
         assert_eq!((closed.exact, closed.usage.total()), (true, 0), "what was not sent costs nothing: {entry:?}");
@@ -115,23 +117,23 @@ async fn a_locked_store_refuses_turns_before_anything_is_sent_and_serves_again_b
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_serves_on_writes_what_it_could_not_when_the_store_is_back() {
-    let (chat, messages) = (lab([counted()]).await, lab([counted()]).await);
-    let world = World::of(&plan(&chat, &messages, "serve")).await;
+    let labs = four_labs().await;
+    let world = World::of(&plan(&labs, "serve")).await;
     let outside = locked(&world);
     serves(world.addr()).await;
     let ready = get(world.addr(), "/readyz").await;
     assert_eq!((ready.status, ready.text().contains("the store cannot write")), (503, true), "{}", ready.text());
-    let counters = world.until("all told", |counters| counters["unrecorded_turns"] == 8).await;
-    assert_eq!((&counters["ledger_lost"], requests([&chat, &messages])), (&0.into(), 8));
+    let counters = world.until("all told", |counters| counters["unrecorded_turns"] == 32).await;
+    assert_eq!((&counters["ledger_lost"], requests(&labs)), (&0.into(), 32));
     let written: i64 = outside.query_row("SELECT count(*) FROM ledger", [], |row| row.get(0)).unwrap();
     assert_eq!(written, 0, "nothing can be written yet");
     outside.execute_batch("ROLLBACK").unwrap();
     until_ready(world.addr()).await;
     serves(world.addr()).await;
     let counters = world.until_at_rest().await;
-    assert_eq!((&counters["unrecorded_turns"], &counters["ledger_lost"]), (&8.into(), &0.into()));
+    assert_eq!((&counters["unrecorded_turns"], &counters["ledger_lost"]), (&32.into(), &0.into()));
     let entries = world.into_ledger().await;
-    assert_eq!(entries.len(), 16, "each once");
+    assert_eq!(entries.len(), 64, "each once");
     for entry in entries {
         let closed = entry.closed.as_ref().unwrap();
         let tokens = (closed.outcome.as_str(), closed.exact, closed.usage.input, closed.usage.output);
@@ -187,18 +189,18 @@ async fn served(plan: &Plan, folder: &Path) -> (Child, SocketAddr) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_may_not_grow_refuses_turns_and_serves_again_by_itself() {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
-    let (chat, messages) = (lab([counted()]).await, lab([counted()]).await);
+    let labs = four_labs().await;
     let folder = tempfile::tempdir().unwrap();
-    let plan = plan(&chat, &messages, "refuse");
+    let plan = plan(&labs, "refuse");
     let (child, addr) = served(&plan, folder.path()).await;
     serves(addr).await;
     let id = Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap());
     let limit = |size| prlimit(id, Resource::Fsize, Rlimit { current: size, maximum: None }).unwrap();
     limit(Some(0));
     refuses(addr).await;
-    assert_eq!(requests([&chat, &messages]), 8, "nothing was sent");
+    assert_eq!(requests(&labs), 32, "nothing was sent");
     limit(None);
     until_ready(addr).await;
     serves(addr).await;
-    assert_eq!(requests([&chat, &messages]), 16);
+    assert_eq!(requests(&labs), 64);
 }

@@ -108,9 +108,9 @@ async fn two_hundred_callers_and_three_honest_rate_limits_close_nothing() {
         write!(plan.more, "[[keys]]\nname = \"caller-{number}\"\nsecret = \"the-key-of-caller-{number}\"\n").unwrap();
     }
     let world = World::of(&plan).await;
-    let ways = [CHAT, Pair { client: Dialect::Messages, stream: false, ..CHAT }];
+    let ways = Dialect::ALL.map(|client| Pair { client, stream: client == Dialect::Chat, ..CHAT });
     let turns = (0..200).map(|number| {
-        let (world, pair) = (&world, ways[number % 2]);
+        let (world, pair) = (&world, ways[number % 4]);
         async move { send(world, pair, "m", "Hello", &format!("the-key-of-caller-{number}")).await.reply().await }
     });
     join_all(turns).await.iter().for_each(served);

@@ -1,13 +1,12 @@
 //! `turnkeep explain` tells why an account stands as it does and what happened to a turn, with proofs, and never a secret.
 
 use crate::scene::*;
-use crate::support::dialects::CHAT;
 use crate::support::*;
 use futures_util::future::join_all;
 use turnkeep_lab::Lab;
 
 /// The first account refuses the key and repeats it, the second is limited, the third serves.
-async fn place(upstream: Dialect) -> (World, Lab, String) {
+async fn place(pair: Pair) -> (World, Lab, String) {
     let repeats = ErrorSpec {
         status: Some(401),
         code: Some("invalid_api_key".into()),
@@ -16,8 +15,8 @@ async fn place(upstream: Dialect) -> (World, Lab, String) {
     };
     let rules = [times(1, Rule { error: Some(repeats), ..Rule::default() }), times(1, waiting(429, 700))];
     let lab = lab(rules).await;
-    let world = World::over([Up::at(upstream, &lab).accounts(&["a", "b", "c"])]).await;
-    let reply = world.client().await.turn(Pair { upstream, ..CHAT }).await;
+    let world = World::over([Up::at(pair.upstream, &lab).accounts(&["a", "b", "c"])]).await;
+    let reply = world.client().await.turn(pair).await;
     served(&reply);
     let turn = reply.header("x-turnkeep-turn").unwrap().to_owned();
     world.until_at_rest().await;
@@ -33,8 +32,8 @@ fn assert_tells(told: &str, words: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_accounts_standing_is_explained_by_its_faults_their_proofs_effects_and_ends() {
-    join_all(Dialect::ALL.map(|upstream| async move {
-        let (world, lab, turn) = place(upstream).await;
+    join_all(plain_ways().map(|pair| async move {
+        let (world, lab, turn) = place(pair).await;
         let names: Vec<String> =
             lab.requests().iter().map(|r| r.account.clone().unwrap().replace("secret-", "")).collect();
 
@@ -64,8 +63,8 @@ async fn an_accounts_standing_is_explained_by_its_faults_their_proofs_effects_an
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_is_explained_by_its_attempts_in_order_and_the_faults_between() {
-    join_all(Dialect::ALL.map(|upstream| async move {
-        let (world, lab, turn) = place(upstream).await;
+    join_all(plain_ways().map(|pair| async move {
+        let (world, lab, turn) = place(pair).await;
         let told = told(&world, &["explain", "turn", &turn], "rate_limited (origin").await;
         assert_tells(&told, &["model m", "caller tester", "credential_rejected", "effect: error budget 1 of 3"]);
         let mut at = 0;

@@ -68,8 +68,7 @@ fn with(headers: Headers, rule: Rule) -> Rule {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_headers_declare_cools_in_its_own_scope_until_its_own_end() {
-    let both = [Dialect::Chat, Dialect::Messages];
-    let cases = both.into_iter().flat_map(|upstream| DECLARED.iter().map(move |case| (upstream, case)));
+    let cases = Dialect::ALL.into_iter().flat_map(|upstream| DECLARED.iter().map(move |case| (upstream, case)));
     join_all(cases.map(|(upstream, (headers, ends))| async move {
         let lab = lab([with(headers, refusing(429))]).await;
         let world = World::of(&Plan::over([Up::at(upstream, &lab)])).await;

@@ -75,14 +75,14 @@ fn redirect(status: u16, to: &str) -> Vec<u8> {
 async fn error_of(spec: impl FnOnce(u16) -> FetchSpec, answer: Vec<u8>) -> FetchError {
     let (port, _) = server(vec![answer]).await;
     let (fetcher, _) = fetcher(spec(port), &[]);
-    fetcher.fetch(&format!("http://127.0.0.1:{port}/a.png?token=secret")).await.unwrap_err()
+    fetcher.fetch("tester", &format!("http://127.0.0.1:{port}/a.png?token=secret")).await.unwrap_err()
 }
 
 #[tokio::test]
 async fn what_an_allowed_place_serves_comes_as_it_is_and_nothing_of_ours_goes_there() {
     let (port, seen) = server(vec![reply("content-type: image/png\r\n", PNG)]).await;
     let (fetcher, _) = fetcher(allowing(port), &[]);
-    let fetched = fetcher.fetch(&format!("http://127.0.0.1:{port}/a.png?w=1#x")).await.unwrap();
+    let fetched = fetcher.fetch("tester", &format!("http://127.0.0.1:{port}/a.png?w=1#x")).await.unwrap();
     assert_eq!((fetched.media_type, fetched.bytes), ("image/png", PNG.len() as u64));
     assert_eq!(STANDARD.decode(&*fetched.base64).unwrap(), PNG);
     let head = seen.lock()[0].to_ascii_lowercase();
@@ -120,7 +120,7 @@ async fn a_special_address_is_refused_in_every_spelling_before_anything_is_sent(
         "http://example.com:22/".to_owned(),
         "ftp://example.com/a.png".to_owned(),
     ] {
-        let error = fetcher.fetch(&url).await.unwrap_err();
+        let error = fetcher.fetch("tester", &url).await.unwrap_err();
         assert!(error.refused, "{url}: {error}");
     }
     assert!(seen.lock().is_empty() && asked.lock().is_empty());
@@ -135,7 +135,7 @@ async fn one_address_within_is_enough_to_refuse_a_name() {
         &["93.184.216.34", "::ffff:169.254.169.254"],
     ] {
         let (fetcher, asked) = fetcher(FetchSpec::default(), &[answers]);
-        let error = fetcher.fetch("http://pictures.example.com/a.png").await.unwrap_err();
+        let error = fetcher.fetch("tester", "http://pictures.example.com/a.png").await.unwrap_err();
         assert!(error.refused && error.why.starts_with("pictures.example.com: "), "{error}");
         assert_eq!(*asked.lock(), ["pictures.example.com"]);
     }
@@ -147,7 +147,7 @@ async fn a_name_is_looked_up_once_and_what_was_checked_is_what_is_dialled() {
     let spec = FetchSpec { allow: vec![Allowed::parse(&format!("a.example:{port}")).unwrap()], ..FetchSpec::default() };
     // A second look-up would lead to a place where nobody listens.
     let (fetcher, asked) = fetcher(spec, &[&["127.0.0.1"], &["127.0.0.9"]]);
-    fetcher.fetch(&format!("http://A.example.:{port}/a.png")).await.unwrap();
+    fetcher.fetch("tester", &format!("http://A.example.:{port}/a.png")).await.unwrap();
     assert_eq!((asked.lock().len(), seen.lock().len()), (1, 1));
 }
 
@@ -164,7 +164,7 @@ async fn a_redirect_is_judged_like_the_first_url() {
     ] {
         let (port, _) = server(vec![redirect(302, to)]).await;
         let (fetcher, _) = fetcher(allowing(port), &[&["192.168.0.1"]]);
-        let error = fetcher.fetch(&format!("http://127.0.0.1:{port}/a.png")).await.unwrap_err();
+        let error = fetcher.fetch("tester", &format!("http://127.0.0.1:{port}/a.png")).await.unwrap_err();
         assert!(error.refused, "{to}: {error}");
     }
 }
@@ -179,11 +179,11 @@ async fn three_redirects_are_followed_and_a_fourth_is_not() {
     };
     let (port, seen) = server(hops(3)).await;
     let (three, _) = fetcher(allowing(port), &[]);
-    three.fetch(&format!("http://127.0.0.1:{port}/a.png")).await.unwrap();
+    three.fetch("tester", &format!("http://127.0.0.1:{port}/a.png")).await.unwrap();
     assert_eq!(seen.lock().len(), 4);
     let (port, seen) = server(hops(4)).await;
     let (four, _) = fetcher(allowing(port), &[]);
-    let error = four.fetch(&format!("http://127.0.0.1:{port}/a.png")).await.unwrap_err();
+    let error = four.fetch("tester", &format!("http://127.0.0.1:{port}/a.png")).await.unwrap_err();
     assert!(error.why.contains("redirects"), "{error}");
     assert_eq!(seen.lock().len(), 4);
 }
@@ -199,7 +199,7 @@ async fn what_is_too_long_ends_the_fetch_whether_or_not_it_says_so() {
     assert!(unsaid.why.contains("longer than 17 bytes"), "{unsaid}");
     let fits = |port| FetchSpec { max_bytes: PNG.len(), ..allowing(port) };
     let (port, _) = server(vec![reply("content-type: image/png\r\n", PNG)]).await;
-    fetcher(fits(port), &[]).0.fetch(&format!("http://127.0.0.1:{port}/")).await.unwrap();
+    fetcher(fits(port), &[]).0.fetch("tester", &format!("http://127.0.0.1:{port}/")).await.unwrap();
 }
 
 #[tokio::test]
@@ -232,7 +232,7 @@ async fn a_server_that_is_slow_ends_the_fetch_when_its_time_is_over() {
     let (fetcher, _) = fetcher(allowing(port), &[]);
     let begun = Instant::now();
     // It takes the connection and never answers.
-    let error = fetcher.fetch(&format!("http://127.0.0.1:{port}/a.png")).await.unwrap_err();
+    let error = fetcher.fetch("tester", &format!("http://127.0.0.1:{port}/a.png")).await.unwrap_err();
     assert!(error.why.contains("longer than 10 s"), "{error}");
     assert_eq!(begun.elapsed().as_secs(), 10);
     drop(listener);
@@ -244,18 +244,18 @@ async fn a_fetch_that_finds_no_place_waits_within_its_own_time() {
     let port = listener.local_addr().unwrap().port();
     let (fetcher, _) = fetcher(FetchSpec { at_once: 1, ..allowing(port) }, &[]);
     let url = format!("http://127.0.0.1:{port}/a.png");
-    let taken = fetcher.places.acquire().await.unwrap();
-    let error = fetcher.fetch(&url).await.unwrap_err();
+    let taken = fetcher.places.take("other").await.unwrap();
+    let error = fetcher.fetch("tester", &url).await.unwrap_err();
     assert!(error.why.contains("longer than 10 s"), "{error}");
     drop(taken);
-    assert_eq!(fetcher.places.available_permits(), 1);
+    assert!(fetcher.places.take("tester").await.is_some());
 }
 
 #[tokio::test]
 async fn a_machine_that_must_stay_silent_fetches_from_loopback_only() {
     let allow = vec![Allowed::parse("93.184.216.34:80").unwrap()];
     let (fetcher, _) = fetcher(FetchSpec { allow, loopback_only: true, ..FetchSpec::default() }, &[]);
-    let error = fetcher.fetch("http://93.184.216.34/a.png").await.unwrap_err();
+    let error = fetcher.fetch("tester", "http://93.184.216.34/a.png").await.unwrap_err();
     assert!(error.refused && error.why.contains("only loopback"), "{error}");
 }
 
@@ -288,9 +288,9 @@ async fn the_certificate_of_an_https_place_is_verified_by_the_name_in_the_url() 
         ..FetchSpec::default()
     };
     let (trusting, _) = fetcher(spec(Some(made.cert.pem().into_bytes())), &[&["127.0.0.1"]]);
-    let fetched = trusting.fetch(&format!("https://pictures.example:{port}/a.png")).await.unwrap();
+    let fetched = trusting.fetch("tester", &format!("https://pictures.example:{port}/a.png")).await.unwrap();
     assert_eq!(fetched.media_type, "image/png");
-    let error = trusting.fetch(&format!("https://other.example:{port}/a.png")).await.unwrap_err();
+    let error = trusting.fetch("tester", &format!("https://other.example:{port}/a.png")).await.unwrap_err();
     assert!(error.why.contains("TLS handshake"), "{error}");
 }
 

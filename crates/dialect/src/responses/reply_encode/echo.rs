@@ -34,10 +34,16 @@ const FIELDS: [(&str, &str); 20] = [
     ("user", "null"),
 ];
 
+/// Fields of `FIELDS` that say where an answer is kept.
+const STATE: [&str; 3] = ["background", "previous_response_id", "store"];
+const CONVERSATION: &str = "conversation";
+
 #[derive(Debug)]
-pub(super) struct Echo {
+pub(in crate::responses) struct Echo {
     /// The fields as they stand in a response, which a stream has three times.
     written: Vec<u8>,
+    /// Those of them that say where the answer is kept.
+    state: Vec<u8>,
     /// Tools that are no plain functions, by the names that they have in events.
     tools: BTreeMap<String, ClientTool>,
 }
@@ -47,25 +53,27 @@ pub(super) struct Echo {
 struct Given<'b> {
     /// By the place in `FIELDS`; `None` for the default.
     fields: [Option<Cow<'b, str>>; FIELDS.len()],
+    /// The conversation as an object; answers in none do not have the field.
+    conversation: Option<Cow<'b, str>>,
     tools: BTreeMap<String, ClientTool>,
 }
 
 impl Echo {
     /// Of a client's body. A body that is none (there is nothing to repeat) gives the defaults.
-    pub(super) fn of(body: &[u8]) -> Self {
+    pub(in crate::responses) fn of(body: &[u8]) -> Self {
         let mut given = Given::default();
         let read = Reader::new(body).and_then(|mut r| r.object(|r, key| given.field(r, key)));
-        let Given { fields, tools } = if read.is_err() { Given::default() } else { given };
-        let mut written = Vec::with_capacity(1 << 10);
-        for (at, ((name, default), given)) in FIELDS.iter().zip(&fields).enumerate() {
-            if at > 0 {
-                written.push(b',');
+        let Given { fields, conversation, tools } = if read.is_err() { Given::default() } else { given };
+        let (mut written, mut state) = (Vec::with_capacity(1 << 10), Vec::new());
+        let own =
+            FIELDS.iter().zip(&fields).map(|((name, default), given)| (*name, given.as_deref().unwrap_or(default)));
+        for (name, value) in own.chain(conversation.as_deref().map(|value| (CONVERSATION, value))) {
+            field(&mut written, name, value);
+            if Self::is_state(name) {
+                field(&mut state, name, value);
             }
-            write_string(&mut written, name);
-            written.push(b':');
-            written.extend_from_slice(given.as_deref().unwrap_or(default).as_bytes());
         }
-        Echo { written, tools }
+        Echo { written, state, tools }
     }
 
     /// How the client knows a tool, where it is no plain function.
@@ -82,12 +90,39 @@ impl Echo {
     pub(super) fn write(&self, response: &mut Object<'_>) {
         response.fields(&self.written);
     }
+
+    /// The field says where the answer is kept.
+    pub(in crate::responses) fn is_state(name: &str) -> bool {
+        name == CONVERSATION || STATE.contains(&name)
+    }
+
+    /// Writes only the fields that say where the answer is kept.
+    pub(in crate::responses) fn write_state(&self, response: &mut Object<'_>) {
+        response.fields(&self.state);
+    }
+}
+
+/// Appends a field whose value is JSON text, with a comma before all but the first.
+fn field(out: &mut Vec<u8>, name: &str, value: &str) {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+    write_string(out, name);
+    out.push(b':');
+    out.extend_from_slice(value.as_bytes());
 }
 
 impl<'b> Given<'b> {
     fn field(&mut self, r: &mut Reader<'b>, key: &str) -> Result<(), Invalid> {
         if key == "input" && r.kind()? == Kind::Array {
             return r.array(|r, _| self.input(r));
+        }
+        if key == CONVERSATION {
+            let is_text = r.kind()? == Kind::String;
+            let raw = r.raw()?;
+            let object = if is_text { Cow::Owned(format!(r#"{{"id":{raw}}}"#)) } else { one_line(raw) };
+            self.conversation = (raw != "null").then_some(object);
+            return Ok(());
         }
         let tools = key == "tools" && r.kind()? == Kind::Array;
         let raw = r.raw()?;

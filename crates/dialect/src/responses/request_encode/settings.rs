@@ -7,6 +7,9 @@ use crate::turn::{Output, Thinking, Turn};
 /// OpenAI's models that do not reason, and refuse to be asked for their reasoning.
 const WITHOUT_REASONING: [&str; 3] = ["gpt-4", "gpt-3.5", "chatgpt-4o"];
 
+/// The fewest tokens of output that OpenAI lets a client ask for here; the other APIs take 1.
+const LEAST_OUTPUT: u64 = 16;
+
 /// Whether the model may be asked for its reasoning; a server that knows none passes over it.
 pub(super) fn may_reason(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
@@ -15,7 +18,10 @@ pub(super) fn may_reason(model: &str) -> bool {
 
 pub(super) fn write(object: &mut Object<'_>, turn: &Turn<'_>, dropped: &mut Dropped) {
     if let Some(most) = turn.max_output {
-        object.number("max_output_tokens", most);
+        object.number("max_output_tokens", most.max(LEAST_OUTPUT));
+        if most < LEAST_OUTPUT {
+            dropped.add("max_tokens");
+        }
     }
     if let Some(temperature) = turn.temperature {
         object.raw("temperature", temperature);

@@ -65,6 +65,38 @@ impl Pair {
             Dialect::Messages => messages,
         }
     }
+
+    /// One of four, by the client's dialect.
+    pub fn each<T>(self, chat: T, responses: T, messages: T, gemini: T) -> T {
+        match self.client {
+            Dialect::Chat => chat,
+            Dialect::Responses => responses,
+            Dialect::Messages => messages,
+            Dialect::Gemini => gemini,
+        }
+    }
+}
+
+/// Each client dialect with each kind of upstream once, streamed and plain by turns: where a case costs too much for
+/// all of [`pairs`]. Every client and every upstream has both forms.
+pub fn covering() -> Vec<Pair> {
+    let mut out = Vec::new();
+    for (row, client) in Dialect::ALL.into_iter().enumerate() {
+        for (column, upstream) in Dialect::ALL.into_iter().enumerate() {
+            out.push(Pair { client, upstream, stream: (row + column).is_multiple_of(2) });
+        }
+    }
+    out
+}
+
+/// The first letter of a model's name where that decides the upstream.
+pub fn letter(upstream: Dialect) -> &'static str {
+    match upstream {
+        Dialect::Chat => "c",
+        Dialect::Responses => "r",
+        Dialect::Messages => "m",
+        Dialect::Gemini => "g",
+    }
 }
 
 /// A turn's request that says `words`. It names the model and `stream` in every dialect; where they belong into the
@@ -85,6 +117,66 @@ pub fn saying(pair: Pair, words: &str) -> Value {
 /// The usual request.
 pub fn request(pair: Pair) -> Value {
     saying(pair, "Hello there")
+}
+
+/// Adds a message to a request's conversation; `role` is `user` or `assistant`.
+pub fn say(pair: Pair, body: &mut Value, role: &str, words: &str) {
+    let (list, message) = match pair.client {
+        Dialect::Chat | Dialect::Messages => ("messages", json!({"role": role, "content": words})),
+        Dialect::Responses => ("input", json!({"role": role, "content": words})),
+        Dialect::Gemini => {
+            let role = if role == "assistant" { "model" } else { role };
+            ("contents", json!({"role": role, "parts": [{"text": words}]}))
+        }
+    };
+    if let Some(words) = body[list].as_str().map(str::to_owned) {
+        body[list] = json!([{"role": "user", "content": words}]);
+    }
+    body[list].as_array_mut().unwrap().push(message);
+}
+
+/// Sets the most tokens that an answer may have.
+pub fn limit_output(pair: Pair, body: &mut Value, tokens: u64) {
+    match pair.client {
+        Dialect::Chat => body["max_completion_tokens"] = tokens.into(),
+        Dialect::Responses => body["max_output_tokens"] = tokens.into(),
+        Dialect::Messages => body["max_tokens"] = tokens.into(),
+        Dialect::Gemini => body["generationConfig"]["maxOutputTokens"] = tokens.into(),
+    }
+}
+
+/// Sets the temperature.
+pub fn warm(pair: Pair, body: &mut Value, temperature: f64) {
+    match pair.client {
+        Dialect::Chat | Dialect::Responses | Dialect::Messages => body["temperature"] = temperature.into(),
+        Dialect::Gemini => body["generationConfig"]["temperature"] = temperature.into(),
+    }
+}
+
+/// Asserts that a stream has one beginning: its first event, or in Gemini, which has none, one id.
+pub fn assert_begins_once(pair: Pair, reply: &Reply) {
+    let text = reply.text();
+    let begin = match pair.client {
+        Dialect::Chat => "\"role\":\"assistant\"",
+        Dialect::Responses => "event: response.created\n",
+        Dialect::Messages => "event: message_start\n",
+        Dialect::Gemini => {
+            let ids: std::collections::BTreeSet<String> =
+                events(text).iter().map(|data| parsed(data)["responseId"].to_string()).collect();
+            return assert_eq!(ids.len(), 1, "{pair:?} {text}");
+        }
+    };
+    assert_eq!(text.matches(begin).count(), 1, "{pair:?} {text}");
+}
+
+/// A request's body as it goes out: what stands in Gemini's path is not in it.
+pub fn body_of(pair: Pair, mut request: Value) -> String {
+    if pair.client == Dialect::Gemini
+        && let Some(fields) = request.as_object_mut()
+    {
+        fields.retain(|name, _| name != "model" && name != "stream");
+    }
+    request.to_string()
 }
 
 /// The data of a stream's events, in order; comments are left out, and the last event must be whole.

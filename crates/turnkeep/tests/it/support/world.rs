@@ -1,7 +1,7 @@
 //! A gateway in this process over labs, and what an operator sees of it.
 
 use super::client::{Client, request_bytes};
-use super::dialects::{Pair, kind};
+use super::dialects::{Pair, kind, letter};
 use clap::Parser;
 use serde_json::Value;
 use std::fmt::Write;
@@ -48,6 +48,20 @@ pub async fn lab(rules: impl IntoIterator<Item = Rule>) -> Lab {
 pub async fn tls_lab(script: Script) -> Lab {
     let tls = Some(LabTls::SelfSigned);
     Lab::start(LabOptions { script, tls, ..LabOptions::default() }).await.unwrap()
+}
+
+/// A lab for each dialect, in the order of [`Dialect::ALL`].
+pub async fn lab_of_each(script: impl Fn() -> Script) -> [Lab; 4] {
+    [plain_lab(script()).await, plain_lab(script()).await, plain_lab(script()).await, plain_lab(script()).await]
+}
+
+/// A plan over an upstream of each kind, at these labs; the model that each serves is named by its [`letter`].
+pub fn over_each(labs: &[Lab; 4], change: impl Fn(Up) -> Up) -> Plan {
+    let ups = Dialect::ALL.iter().zip(labs).map(|(dialect, lab)| change(Up::at(*dialect, lab)));
+    let model = |(at, dialect): (usize, &Dialect)| {
+        format!("[[models]]\nname = \"{}\"\nroutes = [{{ upstream = \"up{at}\" }}]\n", letter(*dialect))
+    };
+    Plan::over(ups).models(&Dialect::ALL.iter().enumerate().map(model).collect::<String>())
 }
 
 /// An upstream in the configuration.
