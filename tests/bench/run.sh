@@ -4,13 +4,14 @@
 # With `failures` as the first one only admission, judgement and a storm of 429s are measured (--quick, --rounds, --seconds,
 # --out), and only their section of the report is written anew.
 # With `delivery` as the first one only receipts, closings, the ledger and slow readers are measured, with the same options.
+# With `codec` as the first one only the codecs are measured, without a gateway (--quick, --out, --core N).
 # The report is docs/benchmarks.md unless --out says otherwise. Set BENCH_GATEWAY to measure a binary built elsewhere.
 set -eu
 cd "$(dirname "$0")/../.."
 
 part=run
 case "${1:-}" in
-    failures | delivery)
+    failures | delivery | codec)
         part="$1"
         shift
         ;;
@@ -29,9 +30,13 @@ if [ "$part" = run ] && ! command -v nginx >/dev/null; then
 fi
 
 cargo build --release -p turnkeep-bench
+cargo build --release -p turnkeep-dialect --example codec_speed
+target="${CARGO_TARGET_DIR:-target}"
+if [ "$part" = codec ]; then
+    exec "$target/release/turnkeep-bench" codec --examples "$target/release/examples" "$@"
+fi
 cargo build --release -p turnkeep-engine --example admission_speed --example failure_speed
 cargo build --release -p turnkeep-store --example ledger_speed
-target="${CARGO_TARGET_DIR:-target}"
 if [ -z "${BENCH_GATEWAY:-}" ]; then
     cargo build --release -p turnkeep
     BENCH_GATEWAY="$target/release/turnkeep"

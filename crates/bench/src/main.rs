@@ -3,6 +3,8 @@
 //! is given; `run` uses loopback alone.
 
 mod answers;
+mod codec;
+mod codec_report;
 mod delivery;
 mod delivery_report;
 mod failures;
@@ -65,6 +67,8 @@ enum Command {
     Failures(failures::Options),
     /// Measures what receipts, closings and the ledger cost, and slow readers, and writes their section of the report.
     Delivery(delivery::Options),
+    /// Measures the codecs alone, and writes their section of the report.
+    Codec(codec::Options),
 }
 
 #[derive(clap::Args)]
@@ -128,6 +132,7 @@ fn main() -> Result<()> {
             Command::Run(options) => run::run(options).await,
             Command::Failures(options) => run::failures(options).await,
             Command::Delivery(options) => run::delivery(options).await,
+            Command::Codec(options) => run::codec(options).await,
         }
     }))
 }

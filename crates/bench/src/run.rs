@@ -2,6 +2,7 @@
 //! interleaved over the peers (A B C, A B C, …) so that a slow minute of the machine falls on all of them, then the
 //! report. Children end with this process, whichever way it ends.
 
+use crate::codec;
 use crate::delivery;
 use crate::failures;
 use crate::gateway::stub;
@@ -67,6 +68,12 @@ pub async fn failures(options: failures::Options) -> Result<()> {
 pub async fn delivery(options: delivery::Options) -> Result<()> {
     let cores = std::thread::available_parallelism()?.get();
     until_stopped(delivery::run(&options, cores)).await
+}
+
+/// Measures the codecs alone.
+pub async fn codec(options: codec::Options) -> Result<()> {
+    let cores = std::thread::available_parallelism()?.get();
+    until_stopped(codec::run(&options, cores)).await
 }
 
 async fn until_stopped(work: impl Future<Output = Result<()>>) -> Result<()> {
@@ -145,7 +152,7 @@ async fn measured(options: Options) -> Result<()> {
     let text =
         Report { conditions, columns: columns.into_iter().map(|(p, f)| (p.name, p.kind, f)).collect() }.markdown();
     let before = std::fs::read_to_string(&options.out).unwrap_or_default();
-    let text = carried_over(&text, &before, &[failures::HEADING, delivery::HEADING]);
+    let text = carried_over(&text, &before, &[failures::HEADING, delivery::HEADING, codec::HEADING]);
     std::fs::write(&options.out, text).with_context(|| options.out.display().to_string())?;
     eprintln!("wrote {}", options.out.display());
     if let (Some(gateway), Some(examples)) = (options.gateway, options.examples)
@@ -153,9 +160,11 @@ async fn measured(options: Options) -> Result<()> {
     {
         let (out, quick, rounds, seconds) = (options.out, options.quick, options.rounds, options.seconds);
         let (peer_core, load_core) = (options.peer_core, options.load_core);
+        let codecs = codec::Options { out: out.clone(), examples: examples.clone(), quick, core: peer_core };
         let options = failures::Options { out, gateway, examples, quick, rounds, seconds, peer_core, load_core };
         failures::run(&options, cores).await?;
         delivery::run(&options, cores).await?;
+        codec::run(&codecs, cores).await?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ mod reader;
 mod writer;
 
 pub use reader::{Kind, Reader, Span};
+pub(crate) use writer::write_number;
 pub use writer::{Array, Object, write_string};
 
 /// The JSON is wrong, or not of the form the dialect asks for.

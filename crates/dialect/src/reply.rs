@@ -164,7 +164,7 @@ pub struct StreamCodec {
 #[derive(Debug)]
 enum Way {
     Tap(Tap),
-    Translate { decoder: Decoder, encoder: Encoder, lawful: Box<Lawful>, events: Vec<Event> },
+    Translate { decoder: Decoder, encoder: Encoder, lawful: Box<Lawful>, events: Vec<Event>, scratch: Vec<u8> },
 }
 
 #[derive(Debug)]
@@ -259,13 +259,13 @@ impl StreamCodec {
             Progress::Open => Err(ReplyFault::truncated()),
             Progress::Finishing => {
                 match &mut self.way {
-                    Way::Translate { decoder, encoder, lawful, events } => {
+                    Way::Translate { decoder, encoder, lawful, events, scratch } => {
                         match decoder {
                             Decoder::Chat(decoder) => decoder.settle(events),
                             Decoder::Gemini(decoder) => decoder.settle(events),
                             Decoder::Responses(_) | Decoder::Messages(_) => {}
                         }
-                        translate(events, encoder, lawful, &mut self.facts, out)?;
+                        translate(events, encoder, lawful, &mut self.facts, scratch, out)?;
                     }
                     Way::Tap(Tap::Gemini(tap)) => tap.settle(out),
                     Way::Tap(Tap::Chat(_) | Tap::Responses(_) | Tap::Messages(_)) => {}
@@ -300,14 +300,14 @@ impl StreamCodec {
                     push_piece(out, class, bytes);
                 }
             }
-            Way::Translate { decoder, encoder, lawful, events } => {
+            Way::Translate { decoder, encoder, lawful, events, scratch } => {
                 self.progress = match decoder {
                     Decoder::Chat(decoder) => decoder.frame(&frame, events)?,
                     Decoder::Responses(decoder) => decoder.frame(&frame, events)?,
                     Decoder::Messages(decoder) => decoder.frame(&frame, events)?,
                     Decoder::Gemini(decoder) => decoder.frame(&frame, events)?,
                 };
-                translate(events, encoder, lawful, &mut self.facts, out)?;
+                translate(events, encoder, lawful, &mut self.facts, scratch, out)?;
             }
         }
         Ok(())
@@ -342,28 +342,37 @@ fn translating(options: &ReplyOptions) -> Way {
         Dialect::Gemini => Encoder::Gemini(gemini::reply_encode::StreamEncoder::new(options)),
     };
     let lawful = Box::new(Lawful::new(options));
-    Way::Translate { decoder, encoder, lawful, events: Vec::new() }
+    Way::Translate { decoder, encoder, lawful, events: Vec::new(), scratch: Vec::new() }
 }
+
+/// What of the buffer that events are written into is kept from one to the next, in bytes.
+const SCRATCH: usize = 1 << 10;
 
 fn translate(
     events: &mut Vec<Event>,
     encoder: &mut Encoder,
     lawful: &mut Lawful,
     facts: &mut Facts,
+    scratch: &mut Vec<u8>,
     out: &mut Vec<Piece>,
 ) -> Result<(), ReplyFault> {
     for event in events.drain(..) {
         lawful.event(&event)?;
         note(&event, facts);
-        let mut bytes = Vec::new();
+        scratch.clear();
         let class = match encoder {
-            Encoder::Chat(encoder) => encoder.event(&event, &mut bytes),
-            Encoder::Completion(encoder) => encoder.event(&event, &mut bytes),
-            Encoder::Responses(encoder) => encoder.event(&event, &mut bytes),
-            Encoder::Messages(encoder) => encoder.event(&event, &mut bytes),
-            Encoder::Gemini(encoder) => encoder.event(&event, &mut bytes),
+            Encoder::Chat(encoder) => encoder.event(&event, scratch),
+            Encoder::Completion(encoder) => encoder.event(&event, scratch),
+            Encoder::Responses(encoder) => encoder.event(&event, scratch),
+            Encoder::Messages(encoder) => encoder.event(&event, scratch),
+            Encoder::Gemini(encoder) => encoder.event(&event, scratch),
         };
-        let bytes = Bytes::from(bytes);
+        // A short event is copied, so that the buffer which it grew in serves the next one too.
+        let bytes = if scratch.capacity() > SCRATCH {
+            Bytes::from(std::mem::take(scratch))
+        } else {
+            Bytes::copy_from_slice(scratch)
+        };
         lawful.bytes(&event, &bytes)?;
         push_piece(out, class, bytes);
     }

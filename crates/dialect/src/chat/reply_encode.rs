@@ -22,6 +22,8 @@ pub struct StreamEncoder {
     id: String,
     model: String,
     created: u64,
+    /// What every chunk begins with, once the answer has begun.
+    head: Vec<u8>,
     usage_wanted: bool,
     usage: Option<Usage>,
     /// By block number.
@@ -68,6 +70,7 @@ impl StreamEncoder {
             id: own_id(None, false, options),
             model: options.model.clone(),
             created: options.created,
+            head: Vec::new(),
             usage_wanted: options.usage_wanted,
             usage: None,
             blocks: Vec::new(),
@@ -91,6 +94,7 @@ impl StreamEncoder {
                     self.model.clone_from(model);
                 }
                 self.usage = *usage;
+                self.head = self.begin();
                 self.chunk(out, None, |delta| {
                     delta.string("role", "assistant");
                     delta.string("content", "");
@@ -249,13 +253,22 @@ impl StreamEncoder {
     }
 
     fn frame(&self, out: &mut Vec<u8>, write: impl FnOnce(&mut Object<'_>)) {
-        out.extend_from_slice(b"data: ");
-        {
-            let mut chunk = Object::open(out);
-            head(&mut chunk, &self.id, "chat.completion.chunk", self.created, &self.model);
-            write(&mut chunk);
+        if self.head.is_empty() {
+            out.extend_from_slice(&self.begin());
+        } else {
+            out.extend_from_slice(&self.head);
         }
+        write(&mut Object::resume(out));
         out.extend_from_slice(b"\n\n");
+    }
+
+    /// A chunk up to what is its own.
+    fn begin(&self) -> Vec<u8> {
+        let mut begun = b"data: ".to_vec();
+        head(&mut Object::open(&mut begun), &self.id, "chat.completion.chunk", self.created, &self.model);
+        // It goes on.
+        begun.pop();
+        begun
     }
 }
 

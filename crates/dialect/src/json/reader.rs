@@ -105,10 +105,14 @@ impl<'a> Reader<'a> {
     }
 
     /// The text is not JSON here. The path stays empty: the field at hand is where it showed, not what is wrong.
+    #[cold]
+    #[inline(never)]
     fn broken(&self, what: &str) -> Invalid {
         Invalid { path: String::new(), message: format!("not JSON: {what}"), at: self.at }
     }
 
+    #[cold]
+    #[inline(never)]
     fn wrong(&mut self, wanted: &str) -> Invalid {
         match self.kind() {
             Ok(kind) => self.fail(format!("expected {wanted}, found {}", kind.words())),
@@ -116,10 +120,12 @@ impl<'a> Reader<'a> {
         }
     }
 
+    #[inline]
     fn bytes(&self) -> &'a [u8] {
         self.text.as_bytes()
     }
 
+    #[inline]
     fn space(&mut self) {
         let bytes = self.bytes();
         while let Some(b' ' | b'\n' | b'\t' | b'\r') = bytes.get(self.at) {
@@ -127,7 +133,17 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// One level down. Room for a few is made at once, as nearly every text has some.
+    #[inline]
+    fn enter(&mut self, step: Step<'a>) {
+        if self.path.capacity() == 0 {
+            self.path.reserve_exact(8);
+        }
+        self.path.push(step);
+    }
+
     /// The kind of the next value, which stays unread.
+    #[inline]
     pub fn kind(&mut self) -> Result<Kind, Invalid> {
         self.space();
         match self.bytes().get(self.at) {
@@ -148,16 +164,24 @@ impl<'a> Reader<'a> {
         if self.at == self.text.len() { Ok(()) } else { Err(self.broken("text after the end of the value")) }
     }
 
+    #[inline]
     fn expect(&mut self, byte: u8, wanted: &str) -> Result<(), Invalid> {
         self.space();
         if self.bytes().get(self.at) == Some(&byte) {
             self.at += 1;
             Ok(())
         } else {
-            Err(self.broken(&format!("expected {wanted}")))
+            Err(self.missing(wanted))
         }
     }
 
+    #[cold]
+    #[inline(never)]
+    fn missing(&self, wanted: &str) -> Invalid {
+        self.broken(&format!("expected {wanted}"))
+    }
+
+    #[inline]
     fn deeper(&self) -> Result<(), Invalid> {
         if self.path.len() + self.skipping >= MAX_DEPTH {
             return Err(self.fail(format!("nested deeper than {MAX_DEPTH} levels")));
@@ -187,8 +211,16 @@ impl<'a> Reader<'a> {
             }
             let key = self.text_value()?;
             self.expect(b':', "':' after a key")?;
-            self.path.push(Step::Key(key.clone()));
-            each(self, &key)?;
+            match key {
+                Cow::Borrowed(key) => {
+                    self.enter(Step::Key(Cow::Borrowed(key)));
+                    each(self, key)?;
+                }
+                Cow::Owned(key) => {
+                    self.enter(Step::Key(Cow::Owned(key.clone())));
+                    each(self, &key)?;
+                }
+            }
             self.path.pop();
             self.space();
             match self.bytes().get(self.at) {
@@ -218,7 +250,7 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         for index in 0.. {
-            self.path.push(Step::Index(index));
+            self.enter(Step::Index(index));
             each(self, index)?;
             self.path.pop();
             self.space();
@@ -296,6 +328,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips the next value, checking it, and tells its span.
+    #[inline]
     pub fn skip(&mut self) -> Result<Span, Invalid> {
         let kind = self.kind()?;
         let start = self.at;
@@ -391,7 +424,7 @@ impl<'a> Reader<'a> {
             self.at += word.len();
             Ok(())
         } else {
-            Err(self.broken(&format!("expected {word}")))
+            Err(self.missing(word))
         }
     }
 
@@ -474,10 +507,12 @@ impl<'a> Reader<'a> {
         }
     }
 
+    #[inline]
     fn skip_string(&mut self) -> Result<(), Invalid> {
         self.scan_string().map(|_| ())
     }
 
+    #[inline]
     fn text_value(&mut self) -> Result<Cow<'a, str>, Invalid> {
         let start = self.at + 1;
         let escaped = self.scan_string()?;
@@ -487,7 +522,8 @@ impl<'a> Reader<'a> {
 }
 
 /// The high bit of the first byte, from the low end, that ends a run of plain text; bits above that one may be wrong.
-fn specials(word: u64) -> u64 {
+#[inline]
+pub(super) fn specials(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
     let has_zero = |x: u64| x.wrapping_sub(ONES) & !x & HIGHS;

@@ -1,11 +1,15 @@
 //! Writes JSON text into a byte buffer, object by object; no tree, no second copy.
 
+use super::reader::specials;
+
 /// Appends a JSON string.
 pub fn write_string(out: &mut Vec<u8>, text: &str) {
-    out.push(b'"');
     let bytes = text.as_bytes();
-    let mut from = 0;
-    for (at, &byte) in bytes.iter().enumerate() {
+    out.reserve(bytes.len() + 2);
+    out.push(b'"');
+    let (mut from, mut look) = (0, 0);
+    while let Some((at, byte)) = next_special(bytes, look) {
+        look = at + 1;
         let short: &[u8] = match byte {
             b'"' => b"\\\"",
             b'\\' => b"\\\\",
@@ -18,17 +22,48 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
                 out.extend_from_slice(b"\\u00");
                 out.push(hex[usize::from(byte >> 4)]);
                 out.push(hex[usize::from(byte & 15)]);
-                from = at + 1;
+                from = look;
                 continue;
             }
             _ => continue,
         };
         out.extend_from_slice(&bytes[from..at]);
         out.extend_from_slice(short);
-        from = at + 1;
+        from = look;
     }
     out.extend_from_slice(&bytes[from..]);
     out.push(b'"');
+}
+
+/// The next byte from `at` on that a string cannot hold as it is, and where it stands.
+fn next_special(bytes: &[u8], mut at: usize) -> Option<(usize, u8)> {
+    // Eight bytes at a time, as nearly all of them are plain.
+    while let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let special = specials(u64::from_le_bytes(*eight));
+        if special != 0 {
+            let found = at + special.trailing_zeros() as usize / 8;
+            return bytes.get(found).map(|byte| (found, *byte));
+        }
+        at += 8;
+    }
+    let rest = bytes.get(at..)?;
+    let found = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f))?;
+    rest.get(found).map(|byte| (at + found, *byte))
+}
+
+/// Appends a whole number.
+pub(crate) fn write_number(out: &mut Vec<u8>, value: u64) {
+    // The longest has twenty digits.
+    let (mut digits, mut rest, mut from) = ([b'0'; 20], value, 20usize);
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        from -= 1;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(digits.get(from..).unwrap_or_default());
 }
 
 /// An object being written; it closes when dropped.
@@ -43,6 +78,11 @@ impl<'b> Object<'b> {
     pub fn open(out: &'b mut Vec<u8>) -> Self {
         out.push(b'{');
         Object { out, first: true }
+    }
+
+    /// Goes on with an object that has been opened, and some of whose fields have been written.
+    pub(crate) fn resume(out: &'b mut Vec<u8>) -> Self {
+        Object { out, first: false }
     }
 
     fn key(&mut self, key: &str) -> &mut Vec<u8> {
@@ -62,7 +102,7 @@ impl<'b> Object<'b> {
 
     /// A whole number field.
     pub fn number(&mut self, key: &str, value: u64) {
-        self.key(key).extend_from_slice(value.to_string().as_bytes());
+        write_number(self.key(key), value);
     }
 
     /// A boolean field.
@@ -86,6 +126,20 @@ impl<'b> Object<'b> {
     /// A field whose value is JSON text already.
     pub fn raw(&mut self, key: &str, json: &str) {
         self.key(key).extend_from_slice(json.as_bytes());
+    }
+
+    /// A field whose value is JSON text already.
+    pub(crate) fn raw_bytes(&mut self, key: &str, json: &[u8]) {
+        self.key(key).extend_from_slice(json);
+    }
+
+    /// Fields that are JSON text already, with commas between them and none around them; not empty.
+    pub(crate) fn fields(&mut self, json: &[u8]) {
+        if !self.first {
+            self.out.push(b',');
+        }
+        self.first = false;
+        self.out.extend_from_slice(json);
     }
 
     /// An object field.
@@ -137,6 +191,11 @@ impl<'b> Array<'b> {
         self.item().extend_from_slice(json.as_bytes());
     }
 
+    /// An item that is JSON text already.
+    pub(crate) fn raw_bytes(&mut self, json: &[u8]) {
+        self.item().extend_from_slice(json);
+    }
+
     /// An object item.
     pub fn object(&mut self) -> Object<'_> {
         Object::open(self.item())
@@ -173,6 +232,17 @@ mod tests {
         object.bool("d", true);
         drop(object);
         assert_eq!(String::from_utf8(out).unwrap(), r#"{"a":"\u0001\"","b":[1,{"c":null},{}],"d":true}"#);
+    }
+
+    #[test]
+    fn numbers_are_written_in_full() {
+        for (value, text) in
+            [(0, "0"), (7, "7"), (10, "10"), (1_796_073_800, "1796073800"), (u64::MAX, "18446744073709551615")]
+        {
+            let mut out = Vec::new();
+            Object::open(&mut out).number("n", value);
+            assert_eq!(String::from_utf8(out).unwrap(), format!("{{\"n\":{text}}}"));
+        }
     }
 
     proptest! {

@@ -2,7 +2,9 @@
 //! with dense indexes, thinking signed before it stops, one `message_delta` with a reason, one `message_stop`, nothing
 //! after. It is strict where the decoders are lenient, because it judges what the gateway itself writes.
 
-use serde_json::Value;
+mod said;
+
+use said::{Block, Message, Said};
 use turnkeep_wire::sse::Frame;
 
 /// Watches one stream.
@@ -37,11 +39,11 @@ impl Order {
     /// Judges the next frame. Comments and pings may stand anywhere.
     pub fn frame(&mut self, frame: &Frame) -> Result<(), String> {
         let Some(data) = &frame.data else { return Ok(()) };
-        let data: Value = serde_json::from_slice(data).map_err(|error| format!("data that is no JSON: {error}"))?;
+        let data = Said::read(data).map_err(|error| format!("data that is no JSON: {error}"))?;
         let name = frame.event.as_ref().ok_or("an event without its `event` line, which clients skip")?;
         let name = std::str::from_utf8(name).map_err(|_| "an event name that is not UTF-8")?;
-        if data["type"] != name {
-            return Err(format!("the event `{name}` carries data of type {}", data["type"]));
+        if data.kind.as_deref() != Some(name) {
+            return Err(format!("the event `{name}` carries data of type {:?}", data.kind.as_deref()));
         }
         if name == "ping" {
             return if self.over() { Err("a ping after the end".into()) } else { Ok(()) };
@@ -63,15 +65,15 @@ impl Order {
         }
     }
 
-    fn next(&mut self, state: State, name: &str, data: &Value) -> Result<State, String> {
+    fn next(&mut self, state: State, name: &str, data: &Said<'_>) -> Result<State, String> {
         match (state, name) {
             (State::Ended | State::Failed, _) => Err(format!("`{name}` after the end")),
             (State::Fresh | State::Between | State::Inside(_) | State::Reasoned, "error") => {
-                check(data["error"]["type"].is_string(), "an error without a type")?;
-                check(data["error"]["message"].is_string(), "an error without a message")?;
+                check(data.error_type, "an error without a type")?;
+                check(data.error_message, "an error without a message")?;
                 Ok(State::Failed)
             }
-            (State::Fresh, "message_start") => self.message_start(&data["message"]),
+            (State::Fresh, "message_start") => self.message_start(&data.message),
             (State::Between, "content_block_start") => self.block_start(data),
             (State::Inside(inside), "content_block_delta") => self.delta(inside, data),
             (State::Inside(inside), "content_block_stop") => self.block_stop(&inside, data),
@@ -81,31 +83,31 @@ impl Order {
         }
     }
 
-    fn message_start(&self, message: &Value) -> Result<State, String> {
-        check(message["id"].as_str().is_some_and(|id| id.starts_with("msg_")), "a message id without `msg_`")?;
-        check(message["type"] == "message" && message["role"] == "assistant", "no message of the assistant")?;
-        check(message["model"].is_string(), "a message without its model")?;
-        check(message["content"].as_array().is_some_and(Vec::is_empty), "a message that starts with content")?;
-        check(message["stop_reason"].is_null(), "a message that starts with its end")?;
-        check(message["usage"]["input_tokens"].is_u64(), "a message without input tokens")?;
-        check(message["usage"]["output_tokens"].is_u64(), "a message without output tokens")?;
+    fn message_start(&self, message: &Message) -> Result<State, String> {
+        check(message.id, "a message id without `msg_`")?;
+        check(message.kind && message.role, "no message of the assistant")?;
+        check(message.model, "a message without its model")?;
+        check(message.empty, "a message that starts with content")?;
+        check(!message.stopped, "a message that starts with its end")?;
+        check(message.usage.input, "a message without input tokens")?;
+        check(message.usage.output, "a message without output tokens")?;
         Ok(State::Between)
     }
 
-    fn block_start(&mut self, data: &Value) -> Result<State, String> {
-        check(data["index"] == self.blocks, "a block whose index is not the next")?;
-        let block = &data["content_block"];
-        let kind = block["type"].as_str().ok_or("a block without a type")?;
+    fn block_start(&mut self, data: &Said<'_>) -> Result<State, String> {
+        check(data.index == Some(self.blocks), "a block whose index is not the next")?;
+        let block: &Block<'_> = &data.block;
+        let kind = block.kind.as_deref().ok_or("a block without a type")?;
         let whole = match kind {
-            "text" => block["text"] == "",
-            "thinking" => block["thinking"] == "",
-            "redacted_thinking" => block["data"].is_string(),
+            "text" => block.text,
+            "thinking" => block.thinking,
+            "redacted_thinking" => block.data,
             "tool_use" => {
                 self.called = true;
-                let id = block["id"].as_str().unwrap_or_default();
+                let id = block.id.as_deref().unwrap_or_default();
                 let safe = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
                 check(!id.is_empty() && id.bytes().all(safe), "a tool call whose id clients refuse")?;
-                block["name"].is_string() && block["input"].as_object().is_some_and(serde_json::Map::is_empty)
+                block.name && block.input
             }
             _ => true,
         };
@@ -113,37 +115,37 @@ impl Order {
         Ok(State::Inside(Inside { kind: kind.to_owned(), signed: false }))
     }
 
-    fn delta(&self, mut inside: Inside, data: &Value) -> Result<State, String> {
-        check(data["index"] == self.blocks, "a delta of a block that is not open")?;
-        let delta = &data["delta"];
-        let kind = delta["type"].as_str().ok_or("a delta without a type")?;
+    fn delta(&self, mut inside: Inside, data: &Said<'_>) -> Result<State, String> {
+        check(data.index == Some(self.blocks), "a delta of a block that is not open")?;
+        let delta = &data.delta;
+        let kind = delta.kind.as_deref().ok_or("a delta without a type")?;
         let text = match (kind, inside.kind.as_str()) {
-            ("text_delta", "text") => &delta["text"],
-            ("thinking_delta", "thinking") if !inside.signed => &delta["thinking"],
+            ("text_delta", "text") => delta.text,
+            ("thinking_delta", "thinking") if !inside.signed => delta.thinking,
             ("signature_delta", "thinking") if !inside.signed => {
                 inside.signed = true;
-                &delta["signature"]
+                delta.signature
             }
-            ("input_json_delta", "tool_use") => &delta["partial_json"],
+            ("input_json_delta", "tool_use") => delta.arguments,
             (kind, block) => return Err(format!("a `{kind}` in a block of type `{block}`")),
         };
-        check(text.is_string(), "a delta without its text")?;
+        check(text, "a delta without its text")?;
         Ok(State::Inside(inside))
     }
 
-    fn block_stop(&mut self, inside: &Inside, data: &Value) -> Result<State, String> {
-        check(data["index"] == self.blocks, "a stop of a block that is not open")?;
+    fn block_stop(&mut self, inside: &Inside, data: &Said<'_>) -> Result<State, String> {
+        check(data.index == Some(self.blocks), "a stop of a block that is not open")?;
         check(inside.kind != "thinking" || inside.signed, "thinking that stops unsigned")?;
         self.blocks += 1;
         Ok(State::Between)
     }
 
-    fn message_delta(&self, data: &Value) -> Result<State, String> {
-        let reason = data["delta"]["stop_reason"].as_str().ok_or("an end without a reason")?;
+    fn message_delta(&self, data: &Said<'_>) -> Result<State, String> {
+        let reason = data.delta.reason.as_deref().ok_or("an end without a reason")?;
         check(REASONS.contains(&reason), "a reason that the protocol does not know")?;
         check(reason != "tool_use" || self.called, "`tool_use` without a tool call")?;
         check(reason != "end_turn" || !self.called, "`end_turn` with a tool call")?;
-        check(data["usage"]["output_tokens"].is_u64(), "an end without output tokens")?;
+        check(data.usage.output, "an end without output tokens")?;
         Ok(State::Reasoned)
     }
 }

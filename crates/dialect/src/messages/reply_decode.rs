@@ -5,6 +5,7 @@ use super::{classify, stop, usage::Counts};
 use crate::event::{Block, Delta, Event, Finish};
 use crate::json::{Invalid, Kind, Reader};
 use crate::reply::{Progress, ReplyFault, ReplyOptions};
+use std::borrow::Cow;
 use turnkeep_wire::sse::Frame;
 
 /// Reads one streamed answer. Memory is bounded by the number of blocks.
@@ -40,15 +41,47 @@ enum Holds {
     Call,
 }
 
-/// One event's fields, unread where they are objects.
+/// One event's fields, unread where they are objects, but for the `delta`: nearly all events have one.
 #[derive(Default)]
 struct Fields<'a> {
-    kind: String,
+    kind: Cow<'a, str>,
     index: u64,
     message: Option<&'a str>,
     block: Option<&'a str>,
-    delta: Option<&'a str>,
+    delta: Piece<'a>,
     usage: Option<&'a str>,
+}
+
+/// The `delta` of a block, or of the message.
+#[derive(Default)]
+struct Piece<'a> {
+    kind: Cow<'a, str>,
+    value: Option<Cow<'a, str>>,
+    reason: Option<Finish>,
+    sequence: Option<Cow<'a, str>>,
+    /// It is no object but this.
+    other: Option<&'a str>,
+}
+
+impl<'a> Piece<'a> {
+    fn read(r: &mut Reader<'a>) -> Result<Self, Invalid> {
+        let mut piece = Piece::default();
+        if r.kind()? != Kind::Object {
+            piece.other = Some(r.raw()?);
+            return Ok(piece);
+        }
+        r.object::<Invalid>(|r, key| {
+            match (key, r.kind()?) {
+                ("type", Kind::String) => piece.kind = r.string()?,
+                ("text" | "thinking" | "signature" | "partial_json", Kind::String) => piece.value = Some(r.string()?),
+                ("stop_reason", Kind::String) => piece.reason = Some(stop::finish(&r.string()?)),
+                ("stop_sequence", Kind::String) => piece.sequence = Some(r.string()?),
+                _ => r.skip().map(drop)?,
+            }
+            Ok(())
+        })?;
+        Ok(piece)
+    }
 }
 
 fn malformed(invalid: Invalid) -> ReplyFault {
@@ -60,11 +93,11 @@ fn read_fields(data: &[u8]) -> Result<Fields<'_>, Invalid> {
     let mut r = Reader::new(data)?;
     r.object::<Invalid>(|r, key| {
         match key {
-            "type" => fields.kind = r.string()?.into_owned(),
+            "type" => fields.kind = r.string()?,
             "index" if r.kind()? == Kind::Number => fields.index = r.u64()?,
             "message" => fields.message = Some(r.raw()?),
             "content_block" => fields.block = Some(r.raw()?),
-            "delta" => fields.delta = Some(r.raw()?),
+            "delta" => fields.delta = Piece::read(r)?,
             "usage" => fields.usage = Some(r.raw()?),
             _ => r.skip().map(drop)?,
         }
@@ -111,9 +144,9 @@ impl StreamDecoder {
         if fields.kind.is_empty()
             && let Some(name) = &frame.event
         {
-            fields.kind = String::from_utf8_lossy(name).into_owned();
+            fields.kind = String::from_utf8_lossy(name);
         }
-        match fields.kind.as_str() {
+        match &*fields.kind {
             "message_start" => self.message_start(fields.message, events).map_err(malformed)?,
             "content_block_start" if self.finished => {
                 return Err(ReplyFault::malformed("a block after the `stop_reason`"));
@@ -123,7 +156,7 @@ impl StreamDecoder {
                 let block = fields.block.unwrap_or("{}");
                 self.block_start(fields.index, block, events).map_err(malformed)?;
             }
-            "content_block_delta" => self.delta(fields.index, fields.delta.unwrap_or("{}"), events)?,
+            "content_block_delta" => self.delta(fields.index, fields.delta, events)?,
             "content_block_stop" => self.block_stop(fields.index, events),
             "message_delta" => {
                 self.start(events);
@@ -210,27 +243,17 @@ impl StreamDecoder {
         Ok(())
     }
 
-    fn delta(&mut self, index: u64, delta: &str, events: &mut Vec<Event>) -> Result<(), ReplyFault> {
+    fn delta(&mut self, index: u64, piece: Piece<'_>, events: &mut Vec<Event>) -> Result<(), ReplyFault> {
         let Some(slot) = self.slots.iter_mut().find(|slot| slot.index == index) else {
             return Err(ReplyFault::malformed(format!("a delta of block {index}, which is not open")));
         };
         let Some((number, holds)) = slot.kept else { return Ok(()) };
-        let mut kind = String::new();
-        let mut value = None;
-        Reader::over(delta)
-            .object::<Invalid>(|r, key| {
-                match (key, r.kind()?) {
-                    ("type", Kind::String) => kind = r.string()?.into_owned(),
-                    ("text" | "thinking" | "signature" | "partial_json", Kind::String) => {
-                        value = Some(r.string()?.into_owned());
-                    }
-                    _ => r.skip().map(drop)?,
-                }
-                Ok(())
-            })
-            .map_err(malformed)?;
-        let value = value.unwrap_or_default();
-        let delta = match (kind.as_str(), holds) {
+        let Piece { kind, value, other, reason: _, sequence: _ } = piece;
+        if let Some(other) = other {
+            Reader::over(other).object::<Invalid>(|r, _| r.skip().map(drop)).map_err(malformed)?;
+        }
+        let value = value.map(Cow::into_owned).unwrap_or_default();
+        let delta = match (&*kind, holds) {
             ("text_delta", Holds::Text) => Delta::Text(value),
             ("thinking_delta", Holds::Thinking) => Delta::Thinking(value),
             ("signature_delta", Holds::Thinking) => Delta::Signature(value),
@@ -255,26 +278,9 @@ impl StreamDecoder {
         close(slot, events);
     }
 
-    fn message_delta(
-        &mut self,
-        delta: Option<&str>,
-        usage: Option<&str>,
-        events: &mut Vec<Event>,
-    ) -> Result<(), Invalid> {
-        let (mut reason, mut sequence) = (None, None);
-        let mut r = Reader::over(delta.unwrap_or("{}"));
-        if r.kind()? == Kind::Object {
-            r.object::<Invalid>(|r, key| {
-                match (key, r.kind()?) {
-                    ("stop_reason", Kind::String) => reason = Some(stop::finish(&r.string()?)),
-                    ("stop_sequence", Kind::String) => sequence = Some(r.string()?.into_owned()),
-                    _ => r.skip().map(drop)?,
-                }
-                Ok(())
-            })?;
-        }
-        if let Some(reason) = reason {
-            self.finish(reason, sequence, events);
+    fn message_delta(&mut self, delta: Piece<'_>, usage: Option<&str>, events: &mut Vec<Event>) -> Result<(), Invalid> {
+        if let Some(reason) = delta.reason {
+            self.finish(reason, delta.sequence.map(Cow::into_owned), events);
         }
         if let Some(usage) = usage {
             self.counts.merge(&mut Reader::over(usage))?;

@@ -142,7 +142,8 @@ mod tests {
         let mut events = vec![start(), Event::BlockStart { block: 7, kind: Block::Text }];
         let (mut facts, mut out) = (Facts::default(), Vec::new());
         let mut lawful = Lawful::new(&options);
-        let fault = translate(&mut events, &mut encoder, &mut lawful, &mut facts, &mut out).unwrap_err();
+        let fault =
+            translate(&mut events, &mut encoder, &mut lawful, &mut facts, &mut Vec::new(), &mut out).unwrap_err();
         assert_eq!((fault.kind, out.len()), (FaultKind::GatewayBug, 1));
     }
 

@@ -3,6 +3,8 @@
 //! which reads all of it.
 
 use crate::json::{Invalid, Kind, Reader};
+use bytes::Bytes;
+use std::borrow::Cow;
 use turnkeep_wire::sse::Frame;
 
 /// Watches one stream.
@@ -13,6 +15,8 @@ pub(crate) struct Outline {
     ended: bool,
     /// The next `sequence_number`.
     next: u64,
+    /// The `response` of the first event and what follows it, until the second has come, which says the same.
+    response: Bytes,
     /// The items by their `output_index`: done or not.
     items: Vec<bool>,
 }
@@ -29,7 +33,8 @@ impl Outline {
         let Some(data) = &frame.data else { return Ok(()) };
         let name = frame.event.as_deref().unwrap_or_default();
         let (mut same, mut number, mut index) = (false, None, None);
-        let mut r = Reader::new(data).map_err(|invalid| invalid.to_string())?;
+        let unread = self.unread_part(name, data);
+        let mut r = Reader::new(&unread).map_err(|invalid| invalid.to_string())?;
         let read = r.object::<Invalid>(|r, key| match (key, r.kind()?) {
             ("type", Kind::String) => r.string().map(|kind| same = kind.as_bytes() == name),
             ("sequence_number", Kind::Number) => r.u64().map(|value| number = Some(value)),
@@ -64,6 +69,28 @@ impl Outline {
             (_, None) => false,
         };
         if legal { Ok(()) } else { Err(format!("`{shown}` out of place (item {at:?} of {})", self.items.len())) }
+    }
+
+    /// What of an event is to be read. The second event's response is the first one's to the byte, and as long as a
+    /// request's tools: it is compared with what has been read, and not read again.
+    fn unread_part<'d>(&mut self, name: &[u8], data: &'d Bytes) -> Cow<'d, [u8]> {
+        let known = std::mem::take(&mut self.response);
+        let first = name == b"response.created";
+        if !first && name != b"response.in_progress" {
+            return Cow::Borrowed(data);
+        }
+        let Some(at) = memchr::memmem::find(data, b"\"response\":{") else { return Cow::Borrowed(data) };
+        let rest = data.slice(at..);
+        if first {
+            self.response = rest;
+            return Cow::Borrowed(data);
+        }
+        if rest != known {
+            return Cow::Borrowed(data);
+        }
+        let mut short = data.get(..at).unwrap_or_default().to_vec();
+        short.extend_from_slice(b"\"response\":{}}");
+        Cow::Owned(short)
     }
 
     fn lifecycle(&mut self, at: u8) -> bool {
@@ -113,6 +140,23 @@ mod tests {
         }
         let twice = [&good[..5], &good[4..]].concat();
         assert!(judged(&twice).is_err());
+    }
+
+    #[test]
+    fn a_second_response_is_read_where_it_is_not_the_first_ones() {
+        let judged = |second: &str| {
+            let mut outline = Outline::default();
+            let frame = |name: &str, number: u64, response: &str| {
+                let data = format!("{{\"type\":\"{name}\",\"sequence_number\":{number},\"response\":{response}}}");
+                Frame { raw: Bytes::new(), event: Some(Bytes::from(name.to_owned())), data: Some(data.into()) }
+            };
+            outline.frame(&frame("response.created", 0, "{\"tools\":[]}"))?;
+            outline.frame(&frame("response.in_progress", 1, second))
+        };
+        assert_eq!(judged("{\"tools\":[]}"), Ok(()));
+        assert_eq!(judged("{\"tools\":[1]}"), Ok(()));
+        assert!(judged("{\"tools\":[}").is_err());
+        assert!(judged("{\"tools\":[]},").is_err());
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod item;
 
 use crate::envelope;
 use crate::event::{Block, Class, Event, Finish};
-use crate::json::Object;
+use crate::json::{Object, write_number, write_string};
 use crate::reply::{ReplyOptions, named};
 use crate::tool_names::ToolNames;
 use bytes::Bytes;
@@ -51,6 +51,16 @@ struct Writer {
 }
 
 impl Writer {
+    /// An event of which all but its number and its text stays the same.
+    fn piece(&mut self, out: &mut Vec<u8>, form: &Form, text: &str) {
+        out.extend_from_slice(&form.before);
+        write_number(out, self.next);
+        out.extend_from_slice(&form.between);
+        write_string(out, text);
+        out.extend_from_slice(form.after);
+        self.next += 1;
+    }
+
     fn event(&mut self, out: &mut Vec<u8>, name: &str, fill: impl FnOnce(&mut Object<'_>)) {
         out.extend_from_slice(b"event: ");
         out.extend_from_slice(name.as_bytes());
@@ -64,6 +74,14 @@ impl Writer {
         out.extend_from_slice(b"\n\n");
         self.next += 1;
     }
+}
+
+/// What stands around the number and the text of an item's pieces.
+#[derive(Debug)]
+struct Form {
+    before: Vec<u8>,
+    between: Vec<u8>,
+    after: &'static [u8],
 }
 
 /// What an item holds.
@@ -121,6 +139,9 @@ impl Status {
         }
     }
 }
+
+/// Bytes of a response beside what was asked and its items, about.
+const HEAD: usize = 768;
 
 impl StreamEncoder {
     /// For one answer.
@@ -205,6 +226,9 @@ impl StreamEncoder {
     }
 
     fn lifecycle(&mut self, name: &str, status: Status, out: &mut Vec<u8>) {
+        // It grows by much at once: what was asked, and all that is done.
+        let done = if status == Status::InProgress { 0 } else { self.done.iter().map(|item| item.len() + 1).sum() };
+        out.reserve(self.echo.as_ref().map_or(0, Echo::len) + done + HEAD);
         let mut writer = std::mem::take(&mut self.writer);
         writer.event(out, name, |event| self.response(&mut event.object("response"), status));
         self.writer = writer;
@@ -275,7 +299,7 @@ impl StreamEncoder {
         {
             let mut output = response.array("output");
             if status != Status::InProgress {
-                self.done.iter().for_each(|item| output.raw(&String::from_utf8_lossy(item)));
+                self.done.iter().for_each(|item| output.raw_bytes(item));
             }
         }
         match &self.usage {

@@ -1,9 +1,10 @@
 //! What a response repeats of its request: the fields as the client wrote them, with the protocol's own defaults where it
 //! wrote none, and how it knows its tools.
 
-use crate::json::{Invalid, Kind, Object, Reader};
+use crate::json::{Invalid, Kind, Object, Reader, write_string};
 use crate::responses::reply_decode::within;
 use crate::turn::ClientTool;
+use memchr::memmem;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -37,45 +38,104 @@ const FIELDS: [(&str, &str); 20] = [
 const STATE: [&str; 3] = ["background", "previous_response_id", "store"];
 const CONVERSATION: &str = "conversation";
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::responses) struct Echo {
-    /// By the place in `FIELDS`; `None` for the default.
-    fields: [Option<String>; FIELDS.len()],
-    /// The conversation as an object; answers in none do not have the field.
-    conversation: Option<String>,
+    /// The fields as they stand in a response, which a stream has three times.
+    written: Vec<u8>,
+    /// Those of them that say where the answer is kept.
+    state: Vec<u8>,
     /// Tools that are no plain functions, by the names that they have in events.
+    tools: BTreeMap<String, ClientTool>,
+}
+
+/// What has been read of a body.
+#[derive(Default)]
+struct Given<'b> {
+    /// By the place in `FIELDS`; `None` for the default.
+    fields: [Option<Cow<'b, str>>; FIELDS.len()],
+    /// The conversation as an object; answers in none do not have the field.
+    conversation: Option<Cow<'b, str>>,
     tools: BTreeMap<String, ClientTool>,
 }
 
 impl Echo {
     /// Of a client's body. A body that is none (there is nothing to repeat) gives the defaults.
     pub(in crate::responses) fn of(body: &[u8]) -> Self {
-        let mut echo = Echo::default();
-        let read = Reader::new(body).and_then(|mut r| r.object(|r, key| echo.field(r, key)));
-        if read.is_err() { Echo::default() } else { echo }
+        let mut given = Given::default();
+        let read = Reader::new(body).and_then(|mut r| r.object(|r, key| given.field(r, key)));
+        let Given { fields, conversation, tools } = if read.is_err() { Given::default() } else { given };
+        let (mut written, mut state) = (Vec::with_capacity(1 << 10), Vec::new());
+        let own =
+            FIELDS.iter().zip(&fields).map(|((name, default), given)| (*name, given.as_deref().unwrap_or(default)));
+        for (name, value) in own.chain(conversation.as_deref().map(|value| (CONVERSATION, value))) {
+            field(&mut written, name, value);
+            if Self::is_state(name) {
+                field(&mut state, name, value);
+            }
+        }
+        Echo { written, state, tools }
     }
 
-    fn field(&mut self, r: &mut Reader<'_>, key: &str) -> Result<(), Invalid> {
+    /// How the client knows a tool, where it is no plain function.
+    pub(super) fn tool(&self, canonical: &str) -> Option<&ClientTool> {
+        self.tools.get(canonical)
+    }
+
+    /// Bytes of the fields.
+    pub(super) fn len(&self) -> usize {
+        self.written.len()
+    }
+
+    /// Writes the fields into a response.
+    pub(super) fn write(&self, response: &mut Object<'_>) {
+        response.fields(&self.written);
+    }
+
+    /// The field says where the answer is kept.
+    pub(in crate::responses) fn is_state(name: &str) -> bool {
+        name == CONVERSATION || STATE.contains(&name)
+    }
+
+    /// Writes only the fields that say where the answer is kept.
+    pub(in crate::responses) fn write_state(&self, response: &mut Object<'_>) {
+        response.fields(&self.state);
+    }
+}
+
+/// Appends a field whose value is JSON text, with a comma before all but the first.
+fn field(out: &mut Vec<u8>, name: &str, value: &str) {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+    write_string(out, name);
+    out.push(b':');
+    out.extend_from_slice(value.as_bytes());
+}
+
+impl<'b> Given<'b> {
+    fn field(&mut self, r: &mut Reader<'b>, key: &str) -> Result<(), Invalid> {
         if key == "input" && r.kind()? == Kind::Array {
             return r.array(|r, _| self.input(r));
-        }
-        if key == "tools" && r.kind()? == Kind::Array {
-            // Once for the tools, and once as it is written.
-            self.tools(&mut r.clone(), None)?;
         }
         if key == CONVERSATION {
             let is_text = r.kind()? == Kind::String;
             let raw = r.raw()?;
-            let object = if is_text { format!(r#"{{"id":{raw}}}"#) } else { one_line(raw) };
+            let object = if is_text { Cow::Owned(format!(r#"{{"id":{raw}}}"#)) } else { one_line(raw) };
             self.conversation = (raw != "null").then_some(object);
             return Ok(());
         }
+        let tools = key == "tools" && r.kind()? == Kind::Array;
         let raw = r.raw()?;
+        // A second time for the tools that are no plain functions. Most requests have none.
+        let any = |word: &str| memmem::find(raw.as_bytes(), word.as_bytes()).is_some();
+        if tools && (any("custom") || any("namespace") || any("\\u")) {
+            self.tools(&mut Reader::over(raw), None)?;
+        }
         let at = FIELDS.iter().position(|(name, _)| *name == key);
         if let Some(place) = at.and_then(|at| self.fields.get_mut(at)) {
             *place = match raw {
                 "null" => None,
-                raw if key == TEXT => Some(one_line(&with_format(raw)?)),
+                raw if key == TEXT => Some(Cow::Owned(one_line(&with_format(raw)?).into_owned())),
                 raw => Some(one_line(raw)),
             };
         }
@@ -141,47 +201,15 @@ impl Echo {
             Ok(())
         })
     }
-
-    /// How the client knows a tool, where it is no plain function.
-    pub(super) fn tool(&self, canonical: &str) -> Option<&ClientTool> {
-        self.tools.get(canonical)
-    }
-
-    /// Writes the fields into a response.
-    pub(super) fn write(&self, response: &mut Object<'_>) {
-        for ((name, default), given) in FIELDS.iter().zip(&self.fields) {
-            response.raw(name, given.as_deref().unwrap_or(default));
-        }
-        self.write_conversation(response);
-    }
-}
-
-impl Echo {
-    /// The field says where the answer is kept.
-    pub(in crate::responses) fn is_state(name: &str) -> bool {
-        name == CONVERSATION || STATE.contains(&name)
-    }
-
-    /// Writes only the fields that say where the answer is kept.
-    pub(in crate::responses) fn write_state(&self, response: &mut Object<'_>) {
-        for ((name, default), given) in FIELDS.iter().zip(&self.fields) {
-            if STATE.contains(name) {
-                response.raw(name, given.as_deref().unwrap_or(default));
-            }
-        }
-        self.write_conversation(response);
-    }
-
-    fn write_conversation(&self, response: &mut Object<'_>) {
-        if let Some(conversation) = &self.conversation {
-            response.raw(CONVERSATION, conversation);
-        }
-    }
 }
 
 /// A text of JSON on one line, as the data of an event must be: what breaks lines in it stands between its values.
-fn one_line(raw: &str) -> String {
-    raw.replace(['\n', '\r'], " ")
+fn one_line(raw: &str) -> Cow<'_, str> {
+    if memchr::memchr2(b'\n', b'\r', raw.as_bytes()).is_none() {
+        Cow::Borrowed(raw)
+    } else {
+        Cow::Owned(raw.replace(['\n', '\r'], " "))
+    }
 }
 
 /// `text` with the `format` that clients read without asking whether it is there.

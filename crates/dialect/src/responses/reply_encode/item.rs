@@ -1,6 +1,6 @@
 //! One output item that is being written: its announcement, its pieces, its end.
 
-use super::{ItemKind, Writer};
+use super::{Form, ItemKind, Writer};
 use crate::event::Delta;
 use crate::json::{Invalid, Kind, Object, Reader};
 use std::borrow::Cow;
@@ -15,6 +15,8 @@ pub(super) struct Item {
     kind: ItemKind,
     text: String,
     proof: String,
+    /// Of its pieces, once a second one has come.
+    form: Option<Form>,
 }
 
 impl Item {
@@ -27,7 +29,7 @@ impl Item {
         writer: &mut Writer,
         out: &mut Vec<u8>,
     ) -> Self {
-        let item = Item { block, index, id, kind, text: String::new(), proof: String::new() };
+        let item = Item { block, index, id, kind, text: String::new(), proof: String::new(), form: None };
         writer.event(out, "response.output_item.added", |event| {
             event.number("output_index", index);
             item.write(&mut event.object("item"), None);
@@ -63,19 +65,7 @@ impl Item {
     /// Takes a piece.
     pub(super) fn delta(&mut self, delta: &Delta, writer: &mut Writer, out: &mut Vec<u8>) {
         match (delta, &self.kind) {
-            (Delta::Text(text), ItemKind::Text) => {
-                self.grow(text, writer, out, |item, event| {
-                    item.place(event);
-                    event.string("delta", text);
-                    event.array("logprobs");
-                });
-            }
-            (Delta::Text(text), ItemKind::Refusal) => {
-                self.grow(text, writer, out, |item, event| {
-                    item.place(event);
-                    event.string("delta", text);
-                });
-            }
+            (Delta::Text(text), ItemKind::Text | ItemKind::Refusal) => self.grow(text, writer, out),
             (Delta::Thinking(text), ItemKind::Reasoning) => {
                 if self.text.is_empty() && !text.is_empty() {
                     writer.event(out, "response.reasoning_summary_part.added", |event| {
@@ -84,32 +74,67 @@ impl Item {
                         Part::Summary.write(&mut event.object("part"), "");
                     });
                 }
-                self.grow(text, writer, out, |item, event| {
-                    item.of(event);
-                    event.number("summary_index", 0);
-                    event.string("delta", text);
-                });
+                self.grow(text, writer, out);
             }
             (Delta::Signature(text), ItemKind::Reasoning) => self.proof.push_str(text),
             // Free text is taken out of its JSON when it is whole.
             (Delta::Arguments(text), ItemKind::Call { custom: true, .. }) => self.text.push_str(text),
-            (Delta::Arguments(text), ItemKind::Call { custom: false, .. }) => {
-                self.grow(text, writer, out, |item, event| {
-                    item.of(event);
-                    event.string("delta", text);
-                });
-            }
+            (Delta::Arguments(text), ItemKind::Call { custom: false, .. }) => self.grow(text, writer, out),
             // What does not belong to the block is not there.
             (Delta::Text(_) | Delta::Thinking(_) | Delta::Signature(_) | Delta::Arguments(_), _) => {}
         }
     }
 
-    fn grow(&mut self, text: &str, writer: &mut Writer, out: &mut Vec<u8>, fill: impl FnOnce(&Self, &mut Object<'_>)) {
+    fn grow(&mut self, text: &str, writer: &mut Writer, out: &mut Vec<u8>) {
         if text.is_empty() {
             return;
         }
-        writer.event(out, self.kind.delta(), |event| fill(self, event));
+        match &self.form {
+            Some(form) => writer.piece(out, form, text),
+            // Many an item comes in one piece, for which the form does not pay.
+            None if self.text.is_empty() => writer.event(out, self.kind.delta(), |event| {
+                self.stand(event);
+                event.string("delta", text);
+                if matches!(self.kind, ItemKind::Text) {
+                    event.array("logprobs");
+                }
+            }),
+            None => {
+                let form = self.form();
+                writer.piece(out, &form, text);
+                self.form = Some(form);
+            }
+        }
         self.text.push_str(text);
+    }
+
+    /// Where a piece belongs.
+    fn stand(&self, event: &mut Object<'_>) {
+        match self.kind {
+            ItemKind::Text | ItemKind::Refusal => self.place(event),
+            ItemKind::Reasoning | ItemKind::Redacted(_) => {
+                self.of(event);
+                event.number("summary_index", 0);
+            }
+            ItemKind::Call { .. } => self.of(event),
+        }
+    }
+
+    /// Of a piece. An answer is little else, so it is written once for all of an item's.
+    fn form(&self) -> Form {
+        let name = self.kind.delta();
+        let before = format!("event: {name}\ndata: {{\"type\":\"{name}\",\"sequence_number\":").into_bytes();
+        let mut place = Vec::with_capacity(128);
+        self.stand(&mut Object::open(&mut place));
+        // Its fields go on in an object that is open, and are followed by another.
+        let mut between = b",".to_vec();
+        between.extend_from_slice(place.get(1..place.len().saturating_sub(1)).unwrap_or_default());
+        between.extend_from_slice(b",\"delta\":");
+        let after: &[u8] = match self.kind {
+            ItemKind::Text => b",\"logprobs\":[]}\n\n",
+            ItemKind::Refusal | ItemKind::Reasoning | ItemKind::Redacted(_) | ItemKind::Call { .. } => b"}\n\n",
+        };
+        Form { before, between, after }
     }
 
     /// Ends the item; gives its place in the output and itself, as it stands there.
@@ -183,7 +208,7 @@ impl Item {
         self.write(&mut Object::open(&mut done), Some(whole));
         writer.event(out, "response.output_item.done", |event| {
             event.number("output_index", self.index);
-            event.raw("item", &String::from_utf8_lossy(&done));
+            event.raw_bytes("item", &done);
         });
         (self.index, done)
     }
