@@ -95,7 +95,7 @@ impl Upstream {
         let text = |content: &Value| match content {
             Value::String(text) => text.clone(),
             Value::Array(parts) => parts.iter().map(|part| part["text"].as_str().unwrap_or("")).collect(),
-            other => other.to_string(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => content.to_string(),
         };
         messages.iter().map(|one| (one["role"].as_str().unwrap().to_owned(), text(&one["content"]))).collect()
     }
