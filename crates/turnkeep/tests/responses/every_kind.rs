@@ -89,7 +89,7 @@ async fn calls_of_every_kind_of_tool_and_what_they_gave_are_a_part_of_the_chain(
 }
 
 #[tokio::test]
-async fn proven_reasoning_stays_in_the_chain_and_its_upstream_takes_its_own_proofs() {
+async fn proven_reasoning_stays_in_the_chain_and_a_responses_upstream_takes_its_own_proofs() {
     let (labs, scene) = labs().await;
     let tools = json!([{"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}]);
     let with = json!({
@@ -109,14 +109,12 @@ async fn proven_reasoning_stays_in_the_chain_and_its_upstream_takes_its_own_proo
         let second =
             scene.turn(kind, stream, body(json!({"input": output, "previous_response_id": first["id"]}))).await;
         assert!(text_of(&second).contains("it is 42"), "{case}: {second}");
-        let proof = match kind {
-            "openai-responses" => "encrypted_content",
-            "anthropic" => "signature",
-            _ => continue,
-        };
+        if kind != "openai-responses" {
+            continue;
+        }
         assert!(item(&first, "reasoning")["encrypted_content"].is_string(), "{case}: {first}");
         let sent = last_body(&labs[at]).to_string();
-        assert!(sent.contains(&format!("\"{proof}\":\"")), "{case}: {sent}");
+        assert!(sent.contains("\"encrypted_content\":\""), "{case}: {sent}");
         // The upstream checks them: one that was changed is refused.
         let mut forged = item(&first, "reasoning").clone();
         let mut proof = forged["encrypted_content"].as_str().unwrap().to_owned();
