@@ -197,6 +197,10 @@ async fn what_is_too_long_ends_the_fetch_whether_or_not_it_says_so() {
     unsaid.extend_from_slice(PNG);
     let unsaid = error_of(small, unsaid).await;
     assert!(unsaid.why.contains("longer than 17 bytes"), "{unsaid}");
+    // What is said is enough: nothing of it is waited for.
+    let empty =
+        error_of(small, b"HTTP/1.1 200 OK\r\ncontent-type: image/png\r\ncontent-length: 18\r\n\r\n".to_vec()).await;
+    assert!(empty.why.contains("longer than 17 bytes"), "{empty}");
     let fits = |port| FetchSpec { max_bytes: PNG.len(), ..allowing(port) };
     let (port, _) = server(vec![reply("content-type: image/png\r\n", PNG)]).await;
     fetcher(fits(port), &[]).0.fetch("tester", &format!("http://127.0.0.1:{port}/")).await.unwrap();
@@ -259,8 +263,8 @@ async fn a_machine_that_must_stay_silent_fetches_from_loopback_only() {
     assert!(error.refused && error.why.contains("only loopback"), "{error}");
 }
 
-#[tokio::test]
-async fn the_certificate_of_an_https_place_is_verified_by_the_name_in_the_url() {
+/// A server behind TLS, as `pictures.example`, that answers everything so; and the certificate in PEM.
+async fn tls_server(answer: Vec<u8>) -> (u16, Vec<u8>) {
     let made = rcgen::generate_simple_self_signed(vec!["pictures.example".to_owned()]).unwrap();
     let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
@@ -277,21 +281,36 @@ async fn the_certificate_of_an_https_place_is_verified_by_the_name_in_the_url() 
             let Ok(mut stream) = acceptor.accept(stream).await else { continue };
             let mut head = [0; 1024];
             let _ = stream.read(&mut head).await;
-            let _ = stream.write_all(&reply("content-type: image/png\r\n", PNG)).await;
+            let _ = stream.write_all(&answer).await;
             let _ = stream.shutdown().await;
         }
     });
+    (port, made.cert.pem().into_bytes())
+}
+
+#[tokio::test]
+async fn the_certificate_of_an_https_place_is_verified_by_the_name_in_the_url() {
+    let (port, pem) = tls_server(reply("content-type: image/png\r\n", PNG)).await;
     let place = |host: &str| Allowed::parse(&format!("{host}:{port}")).unwrap();
-    let spec = |ca_pem| FetchSpec {
-        allow: vec![place("pictures.example"), place("other.example")],
-        ca_pem,
-        ..FetchSpec::default()
-    };
-    let (trusting, _) = fetcher(spec(Some(made.cert.pem().into_bytes())), &[&["127.0.0.1"]]);
+    let allow = vec![place("pictures.example"), place("other.example")];
+    let spec = FetchSpec { allow, ca_pem: Some(pem), ..FetchSpec::default() };
+    let (trusting, _) = fetcher(spec, &[&["127.0.0.1"]]);
     let fetched = trusting.fetch("tester", &format!("https://pictures.example:{port}/a.png")).await.unwrap();
     assert_eq!(fetched.media_type, "image/png");
     let error = trusting.fetch("tester", &format!("https://other.example:{port}/a.png")).await.unwrap_err();
     assert!(error.why.contains("TLS handshake"), "{error}");
+}
+
+#[tokio::test]
+async fn a_redirect_from_https_to_http_is_not_followed_to_a_place_that_is_allowed_either() {
+    let (plain, seen) = server(vec![reply("content-type: image/png\r\n", PNG)]).await;
+    let (port, pem) = tls_server(redirect(302, &format!("http://127.0.0.1:{plain}/a.png"))).await;
+    let allow = [format!("pictures.example:{port}"), format!("127.0.0.1:{plain}")];
+    let allow = allow.iter().map(|place| Allowed::parse(place).unwrap()).collect();
+    let (fetcher, _) = fetcher(FetchSpec { allow, ca_pem: Some(pem), ..FetchSpec::default() }, &[&["127.0.0.1"]]);
+    let error = fetcher.fetch("tester", &format!("https://pictures.example:{port}/a.png")).await.unwrap_err();
+    assert!(error.refused && error.why.contains("from https to http"), "{error}");
+    assert!(seen.lock().is_empty());
 }
 
 #[test]
