@@ -197,7 +197,7 @@ pub fn config(ups: &[(&str, SocketAddr)], sealed: bool, store: &str) -> String {
         let route = format!("{{ upstream = \"{kind}\", model = \"upstream-m\" }}");
         text += &format!(
             "[[upstreams]]\nname = \"{kind}\"\nkind = \"{kind}\"\nbase_url = \"http://{addr}{path}\"\n\
-             [[upstreams.accounts]]\nname = \"a\"\nsecret = \"secret-a\"\n\
+             [[upstreams.accounts]]\nname = \"a\"\nsecret = \"secret-a\"\nmax_in_flight = 300\n\
              [[models]]\nname = \"{kind}\"\nroutes = [{route}]\n"
         );
         routes.push(route);
