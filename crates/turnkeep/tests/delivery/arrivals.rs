@@ -60,9 +60,15 @@ async fn lost_at_the_end(way: Way, pair: Pair, exit: Exit, bytes: usize, forced:
     (place, counters)
 }
 
-async fn each_lost_at_the_end(bytes: usize) {
+/// Whether the upstream can end its answer when the client takes none of it. A Responses stream has its text in five events:
+/// the first of them fill what is held for the client, and the upstream waits with the others.
+fn is_read_whole(pair: Pair) -> bool {
+    !(pair.client == Dialect::Responses && pair.stream)
+}
+
+async fn each_lost_at_the_end(bytes: usize, applies: impl Fn(Pair) -> bool) {
     for exit in [Exit::Close, Exit::Reset, Exit::Stream] {
-        let cases = matrix().into_iter().filter(|(way, _)| way.exits().contains(&exit));
+        let cases = matrix().into_iter().filter(|(way, pair)| way.exits().contains(&exit) && applies(*pair));
         join_all(cases.map(|(way, pair)| async move {
             let case = format!("{way:?} {pair:?} {exit:?}");
             let (place, counters) = lost_at_the_end(way, pair, exit, bytes, false).await;
@@ -75,12 +81,12 @@ async fn each_lost_at_the_end(bytes: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reply_that_lies_unread_when_its_client_leaves_is_undelivered_and_paid_for() {
-    each_lost_at_the_end(IN_THE_KERNEL).await;
+    each_lost_at_the_end(IN_THE_KERNEL, |_| true).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reply_that_no_window_takes_is_undelivered_and_paid_for_when_its_client_leaves() {
-    each_lost_at_the_end(BEYOND_IT).await;
+    each_lost_at_the_end(BEYOND_IT, is_read_whole).await;
 }
 
 /// What the tests above rest on: were there no proof of arrival, they would see commits.
@@ -95,7 +101,7 @@ async fn with_the_gate_forced_open_replies_that_lie_unread_count_as_delivered() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_http2_stream_that_is_reset_loses_its_reply_and_its_neighbour_gets_its_own() {
-    let cases = matrix().into_iter().filter(|(way, _)| way.is_http2());
+    let cases = matrix().into_iter().filter(|(way, pair)| way.is_http2() && is_read_whole(*pair));
     join_all(cases.map(|(way, pair)| async move {
         let first = Rule { body_contains: Some("Hello there".into()), ..large(pair, BEYOND_IT) };
         let rules = [first, Rule { text: Some("another".into()), ..Rule::default() }];
