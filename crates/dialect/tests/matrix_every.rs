@@ -111,13 +111,12 @@ fn meaning(turn: &Turn<'_>) -> Vec<String> {
     let mut out = Vec::new();
     for said in &turn.messages {
         for part in &said.parts {
-            out.push(match &part.body {
-                Body::ToolResult { id, content, .. } => {
-                    let texts = content.iter().map(|part| format!("{:?}", part.body)).collect::<String>();
-                    format!("{:?} {id}: {texts}", said.role)
-                }
+            out.push(if let Body::ToolResult { id, content, .. } = &part.body {
+                let texts = content.iter().map(|part| format!("{:?}", part.body)).collect::<String>();
+                format!("{:?} {id}: {texts}", said.role)
+            } else {
                 // In Gemini arguments are an object: what they mean stays, and every byte of it.
-                body => format!("{:?} {body:?}", said.role),
+                format!("{:?} {:?}", said.role, part.body)
             });
         }
     }

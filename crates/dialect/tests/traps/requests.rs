@@ -173,7 +173,9 @@ fn empty_texts_never_reach_messages() {
                         assert!(!block["text"].as_str().unwrap().trim().is_empty(), "{client}: {sent}");
                     }
                 }
-                other => panic!("{client}: {other}"),
+                other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) => {
+                    panic!("{client}: {other}")
+                }
             }
         }
     }

@@ -39,7 +39,7 @@ fn an_answer_begins_before_its_first_block_also_when_that_is_a_call() {
         let mut streams = vec![streamed(upstream, &[call("c1", "f", "{}")], "tools")];
         if upstream == Dialect::Chat && client != Dialect::Chat {
             // Without the chunk that only names the role.
-            streams.push(chat_stream(&[first.clone()], "tool_calls"));
+            streams.push(chat_stream(std::slice::from_ref(&first), "tool_calls"));
         }
         for stream in streams {
             let datas = heard_by(&options(client, upstream), &stream);
@@ -122,7 +122,10 @@ fn an_answer_that_was_cut_or_filtered_says_so_and_its_half_call_is_not_complete(
     // A call that the limit cut in the middle.
     let half = Say::Call("c1".into(), "f".into(), vec!["{\"a\":".into()]);
     for upstream in [Dialect::Chat, Dialect::Responses] {
-        let datas = heard_by(&options(Dialect::Responses, upstream), &streamed(upstream, &[half.clone()], "length"));
+        let datas = heard_by(
+            &options(Dialect::Responses, upstream),
+            &streamed(upstream, std::slice::from_ref(&half), "length"),
+        );
         let last = &datas.last().unwrap()["response"];
         assert_eq!(last["status"], "incomplete", "{upstream}");
         if upstream == Dialect::Chat {

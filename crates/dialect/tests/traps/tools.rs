@@ -122,8 +122,8 @@ fn a_call_without_an_id_gets_one_and_its_result_finds_it() {
     for (client, upstream) in every_pair() {
         let stream = match upstream {
             _ if client == upstream => continue,
-            Dialect::Chat => chat_stream(&[unnamed.clone()], "tool_calls"),
-            Dialect::Gemini => gemini_stream(&[call.clone()], "STOP"),
+            Dialect::Chat => chat_stream(std::slice::from_ref(&unnamed), "tool_calls"),
+            Dialect::Gemini => gemini_stream(std::slice::from_ref(&call), "STOP"),
             Dialect::Responses | Dialect::Messages => continue,
         };
         let heard = heard::stream(client, &heard_by(&options(client, upstream), &stream));
