@@ -26,8 +26,8 @@ for name in "$@"; do
   echo "installing $package into $folder"
   rm -rf "$folder" && mkdir -p "$folder"
   printf '{"private": true}\n' >"$folder/package.json"
-  # Their install scripts fetch nothing that is needed here.
-  npm install --prefix "$folder" --no-audit --no-fund --ignore-scripts --loglevel=error "$package" || {
+  # Claude Code and opencode put their own binary, which came as a package, into place by an install script.
+  npm install --prefix "$folder" --no-audit --no-fund --loglevel=error "$package" || {
     echo "npm could not install $package (does this machine reach its registry?). Run: bash tests/setup/agents.sh $name" >&2
     exit 1
   }
