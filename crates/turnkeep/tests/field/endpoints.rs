@@ -2,11 +2,9 @@
 
 use crate::kit::*;
 use crate::support::dialects::{assert_refused, assert_said};
-use crate::support::world::Plan;
+use crate::support::world::{Plan, nobodys};
 use crate::support::{Fault, Rule, Up, World, lab};
 use clap::Parser;
-use std::net::SocketAddr;
-use tokio::net::TcpListener;
 use turnkeep::cli::{Cli, Command};
 use turnkeep_lab::{Lab, LabOptions, Script};
 
@@ -79,23 +77,19 @@ async fn an_upstream_that_was_set_aside_is_tried_again_in_time_and_serves_when_i
     .await;
 }
 
-/// An address at which nobody listens, yet.
-async fn nobodys() -> SocketAddr {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    listener.local_addr().unwrap()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_burst_while_every_upstream_was_down_keeps_nobody_out_once_one_is_up() {
     for pair in crate::support::pairs() {
-        let (up, down) = (nobodys().await, nobodys().await);
-        let ups = [up, down].map(|addr| Up::address(pair.upstream, addr));
+        let (up, down) = (nobodys(), nobodys());
+        let ups = [&up, &down].map(|socket| Up::address(pair.upstream, socket.local_addr().unwrap()));
         let world = World::of(&Plan::over(ups).tuning(QUICK)).await;
         let burst = (0..12).map(|_| turn(&world, pair));
         for reply in futures_util::future::join_all(burst).await {
             assert_refused(pair, &reply, 502);
         }
-        let _lab = Lab::start(LabOptions { listen: up, tls: None, script: Script::of([good()]) }).await.unwrap();
+        let listen = up.local_addr().unwrap();
+        drop(up);
+        let _lab = Lab::start(LabOptions { listen, tls: None, script: Script::of([good()]) }).await.unwrap();
         assert_said(pair, &turn(&world, pair).await, WORDS);
         let counters = world.until_at_rest().await;
         assert_unblamed(&counters, "up0/a");

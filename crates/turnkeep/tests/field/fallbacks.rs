@@ -3,7 +3,7 @@
 
 use crate::kit::*;
 use crate::support::dialects::{assert_begins_once, assert_refused, assert_said, say};
-use crate::support::world::Plan;
+use crate::support::world::{Plan, nobodys};
 use crate::support::{AcceptFault, AcceptRule, ErrorSpec, Fault, Rule, Script, Up, World, lab, tls_lab};
 use turnkeep_base::Dialect;
 use turnkeep_lab::Lab;
@@ -64,9 +64,7 @@ async fn a_fault_without_a_status_goes_on_to_the_next_route() {
             let (world, _second) = two(pair, Up::at(pair.upstream, &first)).await;
             assert_said(pair, &turn(&world, pair).await, "second");
         }
-        // Bound and held, so that nobody else gets the address and listens there.
-        let nobody = tokio::net::TcpSocket::new_v4().unwrap();
-        nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let nobody = nobodys();
         let (world, _second) = two(pair, Up::address(pair.upstream, nobody.local_addr().unwrap())).await;
         assert_said(pair, &turn(&world, pair).await, "second");
     })

@@ -3,7 +3,7 @@
 //! Each client dialect meets each kind of upstream once, streamed and plain by turns.
 
 use crate::support::dialects::{CHAT, assert_refused, assert_said, covering};
-use crate::support::world::{account, assert_unblamed};
+use crate::support::world::{account, assert_unblamed, nobodys};
 use crate::support::*;
 use futures_util::future::join_all;
 use std::net::SocketAddr;
@@ -141,10 +141,8 @@ async fn a_certificate_of_an_unknown_authority_is_a_tls_failure_and_nothing_is_s
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_connection_is_not_the_accounts_fault() {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let addr = listener.local_addr().unwrap();
-    drop(listener);
-    let world = World::over([Up::address(Dialect::Messages, addr)]).await;
+    let nobody = nobodys();
+    let world = World::over([Up::address(Dialect::Messages, nobody.local_addr().unwrap())]).await;
     for _ in 0..4 {
         assert_refused(CHAT, &world.client().await.turn(CHAT).await, 502);
     }

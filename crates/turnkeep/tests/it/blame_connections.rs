@@ -3,7 +3,7 @@
 //! Each client dialect meets each kind of upstream once, streamed and plain by turns.
 
 use crate::support::dialects::{assert_broke_off, assert_refused, assert_said, covering, kind, streamed};
-use crate::support::world::{Plan, account, assert_unblamed};
+use crate::support::world::{Plan, account, assert_unblamed, nobodys};
 use crate::support::*;
 use futures_util::future::join_all;
 use std::net::SocketAddr;
@@ -25,11 +25,6 @@ fn good() -> Rule {
     Rule { text: Some(WORDS.into()), ..Rule::default() }
 }
 
-async fn nobody_listens() -> SocketAddr {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    listener.local_addr().unwrap()
-}
-
 /// Four turns on an upstream that cannot be reached: each tries it twice, and nobody is blamed.
 async fn cannot_be_reached(pair: Pair, plan: &Plan, counter: &str) {
     let world = World::of(plan).await;
@@ -46,7 +41,8 @@ async fn cannot_be_reached(pair: Pair, plan: &Plan, counter: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn four_refused_connections_in_a_row_leave_the_account_alone() {
-    let addr = nobody_listens().await;
+    let nobody = nobodys();
+    let addr = nobody.local_addr().unwrap();
     join_all(covering().into_iter().map(|pair| async move {
         cannot_be_reached(pair, &Plan::over([Up::address(pair.upstream, addr)]), "connect_refused").await;
     }))

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
+use tokio::net::TcpSocket;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use turnkeep::cli::{Cli, Command};
@@ -29,6 +30,13 @@ pub const BOUND: Duration = Duration::from_secs(30);
 /// What must happen soon.
 pub async fn soon<T>(happens: impl Future<Output = T>) -> T {
     tokio::time::timeout(BOUND, happens).await.expect("it happens in time")
+}
+
+/// An address at which nobody listens: bound and held, so that nobody else gets it while the socket lives.
+pub fn nobodys() -> TcpSocket {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    socket
 }
 
 /// How often a condition is looked at that nothing tells of.
