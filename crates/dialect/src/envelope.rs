@@ -13,8 +13,12 @@ pub const PREFIX: &str = "turnkeep.";
 /// Stands where a proof must stand and nobody gave one.
 pub const UNSIGNED: &str = "turnkeep.unsigned";
 
+/// What state begins with, in a place for proofs, that is no proof of a text but a whole thinking which only its maker can
+/// read: whoever does not know the mark takes it for nobody's.
+pub(crate) const REDACTED: &str = "turnkeep.redacted.";
+
 /// What marks Anthropic's state for a client of another dialect, whose own state carries no mark.
-const FROM_MESSAGES: &str = "turnkeep.messages.";
+pub(crate) const FROM_MESSAGES: &str = "turnkeep.messages.";
 
 /// A state that came from an upstream, or a client, of this dialect. Where it carries the mark already (the client sends
 /// back what another upstream made), it stays as it is.

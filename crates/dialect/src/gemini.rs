@@ -3,7 +3,6 @@
 mod chunk;
 pub mod classify;
 mod classify_table;
-pub mod count;
 pub mod error;
 mod finish;
 mod generation;

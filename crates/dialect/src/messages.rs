@@ -6,7 +6,6 @@
 
 pub mod classify;
 mod classify_table;
-pub mod count;
 pub mod error;
 pub mod models;
 pub mod order;

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test's functions, too, end by panicking")]
 
 use serde_json::{Value, json};
-use turnkeep_dialect::gemini::{count, models};
+use turnkeep_base::Dialect;
+use turnkeep_dialect::count::{count_body, count_reply};
+use turnkeep_dialect::gemini::models;
 
 fn value(body: &[u8]) -> Value {
     serde_json::from_slice(body).unwrap()
@@ -21,13 +23,20 @@ fn models_are_named_in_their_collection_with_what_can_be_done_with_them() {
 
 #[test]
 fn a_count_is_read_as_it_is_written() {
-    assert_eq!(value(&count::count_body(31)), json!({"totalTokens":31}));
-    assert_eq!(count::count_reply(&count::count_body(31)), Some(31));
-    assert_eq!(count::count_reply(br#"{"promptTokensDetails":[{"tokenCount":3}],"total_tokens":3}"#), Some(3));
-    assert_eq!(count::count_reply(b"{}"), Some(0), "a zero may be left out");
-    for other in
-        [&br#"{"totalTokens":"x"}"#[..], br#"{"error":{"code":400}}"#, b"[1]", b"", b"{\"totalTokens\":1} x", b"\xff"]
-    {
-        assert_eq!(count::count_reply(other), None, "{other:?}");
+    let read = |body: &[u8]| count_reply(Dialect::Gemini, body);
+    assert_eq!(value(&count_body(Dialect::Gemini, 31)), json!({"totalTokens":31}));
+    assert_eq!(read(&count_body(Dialect::Gemini, 31)), Some(31));
+    assert_eq!(read(br#"{"promptTokensDetails":[{"tokenCount":3}],"total_tokens":3}"#), Some(3));
+    let others: [&[u8]; 7] = [
+        b"{}",
+        br#"{"totalTokens":"x"}"#,
+        br#"{"error":{"code":400}}"#,
+        b"[1]",
+        b"",
+        b"{\"totalTokens\":1} x",
+        b"\xff",
+    ];
+    for other in others {
+        assert_eq!(read(other), None, "{other:?}");
     }
 }

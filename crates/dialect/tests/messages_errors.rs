@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use turnkeep_base::FaultKind::{self, *};
 use turnkeep_base::{ClientError, Dialect};
-use turnkeep_dialect::messages::{classify, count, error, models, request};
+use turnkeep_dialect::count;
+use turnkeep_dialect::messages::{classify, error, models, request};
 
 fn body_of(error: &ClientError) -> (u16, Value) {
     let (status, body) = error::body(error, "turn_1");
@@ -240,10 +241,10 @@ fn models_are_listed_as_anthropic_lists_them() {
 
 #[test]
 fn token_counts_are_read_written_and_guessed() {
-    assert_eq!(count::count_reply(br#"{"input_tokens": 17}"#), Some(17));
-    assert_eq!(count::count_reply(&count::count_body(9)), Some(9));
+    assert_eq!(count::count_reply(Dialect::Messages, br#"{"input_tokens": 17}"#), Some(17));
+    assert_eq!(count::count_reply(Dialect::Messages, &count::count_body(Dialect::Messages, 9)), Some(9));
     for body in ["", "{}", r#"{"input_tokens":"x"}"#] {
-        assert_eq!(count::count_reply(body.as_bytes()), None);
+        assert_eq!(count::count_reply(Dialect::Messages, body.as_bytes()), None);
     }
     let body = br#"{"system":"Hello world","tools":[{"name":"hello","description":"Hello world","input_schema":{}}],"messages":[{"role":"user","content":[
         {"type":"text","text":"Hello"},{"type":"image","source":{"type":"url","url":"x"}}]}]}"#;

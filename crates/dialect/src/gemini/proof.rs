@@ -2,17 +2,12 @@
 //! it again, some in the alphabet for URLs. Gemini's own state stands in it as it is; any other as the base 64 of its
 //! text, with its maker's name, so that it is known when it comes back.
 
-use crate::envelope::{self, PREFIX};
+use crate::envelope::{self, FROM_MESSAGES, PREFIX, REDACTED};
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use turnkeep_base::Dialect;
-
-/// Anthropic's state, which has no mark of its own.
-const ANTHROPICS: &str = "turnkeep.messages.";
-/// Marks a state that is a whole thinking which only its maker can read, not the proof of one.
-const REDACTED: &str = "turnkeep.redacted.";
 
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
@@ -51,7 +46,7 @@ fn undone(state: &str) -> Option<String> {
 }
 
 fn unmarked(text: &str) -> String {
-    text.strip_prefix(ANTHROPICS).unwrap_or(text).to_owned()
+    envelope::seal(Dialect::Messages, text).into_owned()
 }
 
 /// The `thoughtSignature` for a client; none for a state that is nobody's.
@@ -69,7 +64,7 @@ pub(crate) fn shown_redacted(sealed: &str) -> Option<String> {
 }
 
 fn marked(sealed: &str) -> String {
-    if sealed.starts_with(PREFIX) { sealed.to_owned() } else { format!("{ANTHROPICS}{sealed}") }
+    if sealed.starts_with(PREFIX) { sealed.to_owned() } else { format!("{FROM_MESSAGES}{sealed}") }
 }
 
 #[cfg(test)]

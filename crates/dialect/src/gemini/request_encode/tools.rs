@@ -1,14 +1,12 @@
 //! Tools and the choice among them in a request to Gemini.
 
 use super::{Dropped, at};
+use crate::free_text;
 use crate::json::{Array, Invalid, Kind, Object, Reader};
 use crate::tool_names;
 use crate::turn::{Tool, ToolChoice, ToolKind, Turn};
 use std::collections::BTreeSet;
 use turnkeep_base::Dialect;
-
-/// The arguments of a free-text tool.
-const FREE_TEXT: &str = r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
 
 /// Writes `tools` and `toolConfig`.
 pub(super) fn write_tools(request: &mut Object<'_>, turn: &Turn<'_>, dropped: &mut Dropped) -> Result<(), Invalid> {
@@ -87,7 +85,7 @@ fn write_tool(declarations: &mut Array<'_>, tool: &Tool<'_>, dropped: &mut Dropp
             if format.is_some() {
                 dropped.insert("tools[].format".into());
             }
-            (name, description, Some(FREE_TEXT))
+            (name, description, Some(free_text::SCHEMA))
         }
         ToolKind::Hosted(kind) => {
             let message = format!("a tool of the type `{kind}` runs at its own provider and cannot be carried");

@@ -1,8 +1,8 @@
 //! The texts of one answer: parts of messages, each a block, and reasoning, which is one block with one proof.
 
 use super::items::Kind;
+use crate::envelope::REDACTED;
 use crate::event::{Block, Delta, Event};
-use crate::responses::REDACTED;
 use turnkeep_base::Dialect;
 
 /// What a text is.

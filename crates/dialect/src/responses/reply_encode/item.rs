@@ -246,7 +246,7 @@ impl Item {
             ItemKind::Redacted(data) => {
                 item.string("type", "reasoning");
                 item.array("summary");
-                item.string("encrypted_content", &format!("{}{data}", crate::responses::REDACTED));
+                item.string("encrypted_content", &format!("{}{data}", crate::envelope::REDACTED));
             }
             ItemKind::Call { call_id, name, namespace, custom } => {
                 item.string("type", if *custom { "custom_tool_call" } else { "function_call" });

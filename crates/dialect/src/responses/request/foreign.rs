@@ -1,7 +1,7 @@
 //! Reasoning in a conversation that the upstream at hand did not make, taken out of a body that otherwise stays.
 
 use crate::envelope::PREFIX;
-use crate::identity::Foreign;
+use crate::identity::{Foreign, without};
 use crate::json::{Invalid, Kind, Reader, Span};
 use crate::request::{ClientRequest, Edit};
 use memchr::memmem;
@@ -20,12 +20,12 @@ pub fn foreign_reasoning(request: &ClientRequest, which: Foreign) -> Vec<Edit> {
     if memmem::find(&request.body, needle).is_none() {
         return Vec::new();
     }
-    let mut items = Vec::new();
-    match read(request, which, &mut items) {
-        Ok(()) => without(&items),
-        // Never for a body that was checked.
-        Err(_) => Vec::new(),
+    let (mut items, mut edits) = (Vec::new(), Vec::new());
+    // An error never comes of a body that was checked.
+    if read(request, which, &mut items).is_ok() {
+        without(&items, NOTHING_LEFT, &mut edits);
     }
+    edits
 }
 
 fn read(request: &ClientRequest, which: Foreign, items: &mut Vec<(Span, bool)>) -> Result<(), Invalid> {
@@ -61,29 +61,4 @@ fn is_foreign(r: &mut Reader<'_>, which: Foreign) -> Result<bool, Invalid> {
         Foreign::All => reasoning,
         Foreign::Enveloped => reasoning && enveloped,
     })
-}
-
-/// Edits that take the marked items out of the list, with the commas that parted them.
-fn without(items: &[(Span, bool)]) -> Vec<Edit> {
-    let mut edits = Vec::new();
-    let mut kept: Option<&Span> = None;
-    // Where the run of marked items at hand begins.
-    let mut run: Option<&Span> = None;
-    for (span, marked) in items {
-        if *marked {
-            run = run.or(Some(span));
-        } else {
-            if let Some(first) = run.take() {
-                edits.push(Edit { span: first.start..span.start, with: Vec::new() });
-            }
-            kept = Some(span);
-        }
-    }
-    if let (Some(first), Some((last, _))) = (run, items.last()) {
-        edits.push(match kept {
-            Some(kept) => Edit { span: kept.end..last.end, with: Vec::new() },
-            None => Edit { span: first.start..last.end, with: NOTHING_LEFT.to_vec() },
-        });
-    }
-    edits
 }

@@ -4,10 +4,10 @@
 use super::parts::{List, Of, joined, list, of_result};
 use super::tools::{Given, Names, tools};
 use crate::chat::request::{missing, named};
+use crate::envelope::REDACTED;
 use crate::envelope::seal;
 use crate::free_text::wrap;
 use crate::json::{Invalid, Kind, Reader};
-use crate::responses::REDACTED;
 use crate::turn::{At, Body, Message, Part, Role, Text};
 use std::borrow::Cow;
 use turnkeep_base::Dialect;
