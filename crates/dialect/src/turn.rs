@@ -224,6 +224,22 @@ pub enum Body<'a> {
     Other(String),
 }
 
+impl Body<'_> {
+    /// What it is, in words, for an error about a place where it cannot stand.
+    pub(crate) fn misplaced(&self) -> String {
+        match self {
+            Body::Other(name) => format!("content of the type `{name}`"),
+            Body::Image(_) => "an image in this place".into(),
+            Body::File(_) => "a file in this place".into(),
+            Body::ToolCall { .. } => "a tool call outside an assistant message".into(),
+            Body::ToolResult { .. } => "a tool result outside a user message".into(),
+            Body::Thinking { .. } | Body::RedactedThinking(_) => "thinking outside an assistant message".into(),
+            Body::Refusal(_) => "a refusal outside an assistant message".into(),
+            Body::Text(_) => "text in this place".into(),
+        }
+    }
+}
+
 /// An image and where its bytes are.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Image<'a> {
@@ -336,6 +352,18 @@ pub enum ToolChoice<'a> {
     },
     /// A choice of the client's dialect without canonical form.
     Other(String),
+}
+
+impl ToolChoice<'_> {
+    /// The choice that one of OpenAI's words means.
+    pub(crate) fn of_word(word: &str) -> Self {
+        match word {
+            "auto" => ToolChoice::Auto,
+            "none" => ToolChoice::None,
+            "required" => ToolChoice::Any,
+            other => ToolChoice::Other(other.to_owned()),
+        }
+    }
 }
 
 /// The form of the answer.

@@ -4,7 +4,11 @@
 // A fault is made at most once per answer, and ends it.
 #![allow(clippy::result_large_err)]
 
+#[path = "support/events.rs"]
+mod events;
+
 use bytes::Bytes;
+use events::lawful;
 use proptest::prelude::*;
 use serde_json::Value;
 use turnkeep_base::{Dialect, FaultKind, Usage};
@@ -71,29 +75,8 @@ fn stream(choices: &[&str]) -> String {
     choices.iter().map(chunk).collect::<String>() + "data: [DONE]\n\n"
 }
 
-/// The events in short: `+0 text`, `0 "a"`, `-0`, `finish Stop`.
 fn short(events: &[Event]) -> Vec<String> {
-    let line = |event: &Event| match event {
-        Event::Start { id, model, .. } => {
-            format!("start {} {}", id.as_deref().unwrap_or("-"), model.as_deref().unwrap_or("-"))
-        }
-        Event::BlockStart { block, kind } => match kind {
-            Block::Text => format!("+{block} text"),
-            Block::Thinking => format!("+{block} thinking"),
-            Block::Refusal => format!("+{block} refusal"),
-            Block::RedactedThinking(data) => format!("+{block} redacted {data}"),
-            Block::ToolCall { id, name } => format!("+{block} call {id} {name}"),
-        },
-        Event::Delta { block, delta } => match delta {
-            Delta::Text(text) | Delta::Thinking(text) | Delta::Arguments(text) => format!("{block} {text}"),
-            Delta::Signature(text) => format!("{block} signed {text}"),
-        },
-        Event::BlockStop { block } => format!("-{block}"),
-        Event::Finish { reason, .. } => format!("finish {reason:?}"),
-        Event::Usage(usage) => format!("usage {}+{}", usage.total_input(), usage.output),
-        Event::End => "end".into(),
-    };
-    events.iter().map(line).collect()
+    events::short(events, events::in_and_out)
 }
 
 #[track_caller]
@@ -105,26 +88,6 @@ fn golden(choices: &[&str], expected: &[&str]) {
     // The events, written as a Chat stream, are lawful and read back as themselves.
     let written = encode(&events);
     assert_eq!(short(&decode(&[&written]).unwrap()), short(&events));
-}
-
-/// The order that decoders keep.
-fn lawful(events: &[Event]) {
-    assert!(matches!(events.first(), Some(Event::Start { .. })));
-    assert!(matches!(events.last(), Some(Event::End)));
-    let (mut next, mut open) = (0, std::collections::BTreeSet::new());
-    for event in events {
-        match event {
-            Event::BlockStart { block, .. } => {
-                assert_eq!(*block, next);
-                next += 1;
-                open.insert(*block);
-            }
-            Event::Delta { block, .. } => assert!(open.contains(block), "{event:?}"),
-            Event::BlockStop { block } => assert!(open.remove(block), "{event:?}"),
-            Event::Finish { .. } => assert!(open.is_empty()),
-            Event::Start { .. } | Event::Usage(_) | Event::End => {}
-        }
-    }
 }
 
 /// Writes a Chat stream and holds it against the legal order.

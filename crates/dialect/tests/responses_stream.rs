@@ -4,10 +4,15 @@
 // A fault is made at most once per answer, and ends it.
 #![allow(clippy::result_large_err)]
 
+#[allow(dead_code, reason = "each test file uses a part of it")]
+#[path = "support/events.rs"]
+mod events;
+
 use bytes::Bytes;
+use events::lawful;
 use proptest::prelude::*;
 use turnkeep_base::{Dialect, FaultKind};
-use turnkeep_dialect::event::{Block, Delta, Event};
+use turnkeep_dialect::event::{Delta, Event};
 use turnkeep_dialect::reply::{Progress, ReplyFault, ReplyOptions};
 use turnkeep_dialect::responses::order::Order;
 use turnkeep_dialect::responses::reply_decode::{self, StreamDecoder};
@@ -59,49 +64,9 @@ fn strict(datas: &[&str]) -> Result<Vec<Event>, ReplyFault> {
     decode(&mut StreamDecoder::strict(&options()), &[stream(datas).as_bytes()])
 }
 
-/// The events in short: `+0 text`, `0 a`, `-0`, `finish Stop`.
+/// In short, with the cached part of the input by itself.
 fn short(events: &[Event]) -> Vec<String> {
-    let line = |event: &Event| match event {
-        Event::Start { id, model, .. } => {
-            format!("start {} {}", id.as_deref().unwrap_or("-"), model.as_deref().unwrap_or("-"))
-        }
-        Event::BlockStart { block, kind } => match kind {
-            Block::Text => format!("+{block} text"),
-            Block::Thinking => format!("+{block} thinking"),
-            Block::Refusal => format!("+{block} refusal"),
-            Block::RedactedThinking(data) => format!("+{block} redacted {data}"),
-            Block::ToolCall { id, name } => format!("+{block} call {id} {name}"),
-        },
-        Event::Delta { block, delta } => match delta {
-            Delta::Text(text) | Delta::Thinking(text) | Delta::Arguments(text) => format!("{block} {text}"),
-            Delta::Signature(text) => format!("{block} signed {text}"),
-        },
-        Event::BlockStop { block } => format!("-{block}"),
-        Event::Finish { reason, .. } => format!("finish {reason:?}"),
-        Event::Usage(usage) => format!("usage {}/{}+{}", usage.input, usage.cache_read, usage.output),
-        Event::End => "end".into(),
-    };
-    events.iter().map(line).collect()
-}
-
-/// The order that decoders keep.
-fn lawful(events: &[Event]) {
-    assert!(matches!(events.first(), Some(Event::Start { .. })));
-    assert!(matches!(events.last(), Some(Event::End)));
-    let (mut next, mut open) = (0, std::collections::BTreeSet::new());
-    for event in events {
-        match event {
-            Event::BlockStart { block, .. } => {
-                assert_eq!(*block, next);
-                next += 1;
-                open.insert(*block);
-            }
-            Event::Delta { block, .. } => assert!(open.contains(block), "{event:?}"),
-            Event::BlockStop { block } => assert!(open.remove(block), "{event:?}"),
-            Event::Finish { .. } => assert!(open.is_empty()),
-            Event::Start { .. } | Event::Usage(_) | Event::End => {}
-        }
-    }
+    events::short(events, |usage| format!("{}/{}+{}", usage.input, usage.cache_read, usage.output))
 }
 
 #[track_caller]

@@ -1,8 +1,8 @@
-//! The checks that the smaller requests (completions, embeddings) share: a value of the wrong kind is an error with its
-//! path, and nothing is built.
+//! The checks that Chat's requests, completions and embeddings share: a value of the wrong kind is an error with its path,
+//! and nothing is built.
 
 use crate::json::{Invalid, Kind, Reader, Span};
-use crate::request::{BAD_NAME, is_name};
+use crate::request::{BAD_NAME, Spans, is_name};
 
 /// Fields that the gateway itself reads may stand once: with two, the upstream could read the other one.
 #[derive(Default)]
@@ -33,18 +33,46 @@ pub(super) fn model(r: &mut Reader<'_>) -> Result<(String, Span), Invalid> {
     Ok((model.into_owned(), start..r.position()))
 }
 
-/// A required field is not there.
-pub(super) fn missing(r: &Reader<'_>, field: &str) -> Invalid {
+/// `stream_options`, or `null` for none: notes where it stands, and tells whether the client wants usage. `bit` is that of
+/// `include_usage`.
+pub(super) fn stream_options(r: &mut Reader<'_>, once: &mut Once, bit: u8, spans: &mut Spans) -> Result<bool, Invalid> {
+    let null = r.kind()? == Kind::Null;
+    let start = r.position();
+    let mut wanted = false;
+    if null {
+        r.null()?;
+    } else {
+        r.object::<Invalid>(|r, key| {
+            if key != "include_usage" {
+                return r.skip().map(drop);
+            }
+            once.check(r, bit, key)?;
+            r.kind()?;
+            let start = r.position();
+            wanted = optional_bool(r)?;
+            spans.include_usage = Some(start..r.position());
+            Ok(())
+        })?;
+    }
+    spans.stream_options = Some(start..r.position());
+    Ok(wanted)
+}
+
+/// A required field of the value at hand is not there.
+pub(crate) fn missing(r: &Reader<'_>, field: &str) -> Invalid {
     let mut error = r.fail("a required field is missing");
-    error.path = field.to_owned();
+    if !error.path.is_empty() {
+        error.path.push('.');
+    }
+    error.path.push_str(field);
     error
 }
 
-pub(super) fn optional_bool(r: &mut Reader<'_>) -> Result<bool, Invalid> {
+pub(crate) fn optional_bool(r: &mut Reader<'_>) -> Result<bool, Invalid> {
     if r.null()? { Ok(false) } else { r.bool() }
 }
 
-pub(super) fn optional_u64(r: &mut Reader<'_>) -> Result<Option<u64>, Invalid> {
+pub(crate) fn optional_u64(r: &mut Reader<'_>) -> Result<Option<u64>, Invalid> {
     if r.null()? { Ok(None) } else { r.u64().map(Some) }
 }
 

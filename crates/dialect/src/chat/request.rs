@@ -9,13 +9,14 @@ mod decode_thinking;
 mod decode_tools;
 mod read;
 
+pub(crate) use crate::chat::fields::{missing, optional_bool, optional_u64};
 use crate::request::{ClientRequest, Edit};
 pub use decode::decode;
 pub(crate) use decode::{hint, says_nothing};
 pub(crate) use decode_content::{begins, breakpoint, data_url};
 pub(crate) use decode_tools::named;
 pub use read::read;
-pub(crate) use read::{a_string, an_object, below, missing, optional_bool, optional_u64};
+pub(crate) use read::{a_string, an_object, below};
 
 /// The edits that make a streamed answer carry usage. None when it carries it already, or is not streamed.
 pub fn usage_edit(request: &ClientRequest) -> Vec<Edit> {

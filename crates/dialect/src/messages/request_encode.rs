@@ -21,6 +21,7 @@ use crate::json::{Invalid, Object};
 use crate::request::{ApiVersion, Encoded};
 use crate::tool_names::ToolNames;
 use crate::turn::{Body, Part, Thinking, Turn};
+pub(crate) use message::system_text;
 use message::{write_messages, write_system};
 use settings::{write_output, write_sampling, write_tools};
 use std::collections::BTreeSet;
@@ -29,7 +30,8 @@ use turnkeep_base::Dialect;
 /// The limit of output tokens when the client names none.
 pub const DEFAULT_MAX_TOKENS: u64 = 4096;
 
-type Dropped = BTreeSet<String>;
+/// The names of what is dropped.
+pub(crate) type Dropped = BTreeSet<String>;
 
 /// The mark of what may be cached, where the client has none: its dialect has no word for it, and without a mark nothing
 /// of an agent's long prompt is.

@@ -1,10 +1,14 @@
 //! What the tests of Gemini's answers share: options, frames, and events in short.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test file uses a part of it")]
+
+#[path = "../support/events.rs"]
+mod events;
 
 use bytes::Bytes;
+pub use events::lawful;
 use turnkeep_base::Dialect;
-use turnkeep_dialect::event::{Block, Delta, Event};
+use turnkeep_dialect::event::Event;
 use turnkeep_dialect::gemini::reply_decode::StreamDecoder;
 use turnkeep_dialect::reply::{Facts, Piece, Progress, ReplyFault, ReplyOptions, StreamCodec};
 use turnkeep_dialect::request::StreamForm;
@@ -84,50 +88,8 @@ pub fn last(parts: &str, reason: &str) -> String {
     format!(r#""content":{{"parts":[{parts}],"role":"model"}},"finishReason":"{reason}","index":0"#)
 }
 
-/// The events in short: `+0 text`, `0 "a"`, `-0`, `finish Stop`.
 pub fn short(events: &[Event]) -> Vec<String> {
-    let line = |event: &Event| match event {
-        Event::Start { id, model, .. } => {
-            format!("start {} {}", id.as_deref().unwrap_or("-"), model.as_deref().unwrap_or("-"))
-        }
-        Event::BlockStart { block, kind } => match kind {
-            Block::Text => format!("+{block} text"),
-            Block::Thinking => format!("+{block} thinking"),
-            Block::Refusal => format!("+{block} refusal"),
-            Block::RedactedThinking(data) => format!("+{block} redacted {data}"),
-            Block::ToolCall { id, name } => format!("+{block} call {id} {name}"),
-        },
-        Event::Delta { block, delta } => match delta {
-            Delta::Text(text) | Delta::Thinking(text) | Delta::Arguments(text) => format!("{block} {text}"),
-            Delta::Signature(text) => format!("{block} signed {text}"),
-        },
-        Event::BlockStop { block } => format!("-{block}"),
-        Event::Finish { reason, .. } => format!("finish {reason:?}"),
-        Event::Usage(usage) => format!("usage {}+{}", usage.total_input(), usage.output),
-        Event::End => "end".into(),
-    };
-    events.iter().map(line).collect()
-}
-
-/// The order that decoders keep.
-#[track_caller]
-pub fn lawful(events: &[Event]) {
-    assert!(matches!(events.first(), Some(Event::Start { .. })), "{events:?}");
-    assert!(matches!(events.last(), Some(Event::End)), "{events:?}");
-    let (mut next, mut open) = (0, std::collections::BTreeSet::new());
-    for event in events {
-        match event {
-            Event::BlockStart { block, .. } => {
-                assert_eq!(*block, next);
-                next += 1;
-                open.insert(*block);
-            }
-            Event::Delta { block, .. } => assert!(open.contains(block), "{event:?}"),
-            Event::BlockStop { block } => assert!(open.remove(block), "{event:?}"),
-            Event::Finish { .. } => assert!(open.is_empty()),
-            Event::Start { .. } | Event::Usage(_) | Event::End => {}
-        }
-    }
+    events::short(events, events::in_and_out)
 }
 
 /// Everything that the codec gives, with the fault it ended by.

@@ -1,6 +1,8 @@
 //! One pass over a completions request that checks its form and keeps what the gateway must know.
 
-use crate::chat::fields::{Once, missing, model, optional_bool, optional_number, optional_string, optional_u64};
+use crate::chat::fields::{
+    Once, missing, model, optional_bool, optional_number, optional_string, optional_u64, stream_options,
+};
 use crate::json::{Invalid, Kind, Reader};
 use crate::request::{ClientRequest, Made, Operation, Spans, StreamForm};
 use bytes::Bytes;
@@ -62,7 +64,7 @@ fn top(r: &mut Reader<'_>, key: &str, found: &mut Found) -> Result<(), Invalid> 
         }
         "stream_options" => {
             found.once.check(r, 3, key)?;
-            stream_options(r, found)?;
+            found.usage_wanted = stream_options(r, &mut found.once, 6, &mut found.spans)?;
         }
         "max_tokens" => {
             found.once.check(r, 4, key)?;
@@ -98,28 +100,6 @@ fn top(r: &mut Reader<'_>, key: &str, found: &mut Found) -> Result<(), Invalid> 
             r.skip()?;
         }
     }
-    Ok(())
-}
-
-fn stream_options(r: &mut Reader<'_>, found: &mut Found) -> Result<(), Invalid> {
-    let null = r.kind()? == Kind::Null;
-    let start = r.position();
-    if null {
-        r.null()?;
-    } else {
-        r.object::<Invalid>(|r, key| {
-            if key != "include_usage" {
-                return r.skip().map(drop);
-            }
-            found.once.check(r, 6, key)?;
-            r.kind()?;
-            let start = r.position();
-            found.usage_wanted = optional_bool(r)?;
-            found.spans.include_usage = Some(start..r.position());
-            Ok(())
-        })?;
-    }
-    found.spans.stream_options = Some(start..r.position());
     Ok(())
 }
 

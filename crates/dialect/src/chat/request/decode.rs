@@ -3,7 +3,7 @@
 
 use super::decode_message::{Legacy, message};
 use super::decode_tools::{functions, legacy_choice, named, response_format, tool_choice, tools};
-use super::read::missing;
+use super::missing;
 use crate::dropped::MAX_NAMES;
 use crate::json::{Invalid, Kind, Reader};
 use crate::turn::{Text, Thinking, Turn};

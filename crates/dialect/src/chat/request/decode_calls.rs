@@ -1,7 +1,7 @@
 //! The calls in a message of the assistant.
 
 use super::decode_tools::named;
-use super::read::missing;
+use super::missing;
 use crate::envelope;
 use crate::free_text;
 use crate::json::{Invalid, Kind, Reader};

@@ -2,7 +2,7 @@
 
 use super::decode::{hint, says_nothing};
 use super::decode_tools::named;
-use super::read::missing;
+use super::missing;
 use crate::json::{Invalid, Kind, Reader};
 use crate::turn::{At, Body, File, FileSource, Image, Part, Text};
 use std::borrow::Cow;

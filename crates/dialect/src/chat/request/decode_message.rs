@@ -5,7 +5,8 @@ use super::decode_calls::{function, tool_call};
 use super::decode_content::content_part;
 use super::decode_thinking::{details, thinking_block};
 use super::decode_tools::named;
-use super::read::{missing, unknown_role};
+use super::missing;
+use super::read::unknown_role;
 use crate::json::{Invalid, Kind, Reader};
 use crate::turn::{At, Body, Message, Part, Role, Text, Turn};
 

@@ -1,7 +1,7 @@
 //! The tools of a Chat request, which of them must be called, and the form of the answer.
 
 use super::decode::{hint, says_nothing};
-use super::read::missing;
+use super::missing;
 use crate::json::{Invalid, Kind, Object, Reader};
 use crate::turn::{Output, Text, Tool, ToolChoice, ToolKind, Turn};
 
@@ -138,13 +138,7 @@ pub(crate) fn named(r: &mut Reader<'_>, hints: &mut Vec<String>, place: &str, ke
 
 pub(super) fn tool_choice<'a>(r: &mut Reader<'a>, hints: &mut Vec<String>) -> Result<ToolChoice<'a>, Invalid> {
     if r.kind()? == Kind::String {
-        let word = r.string()?;
-        return Ok(match word.as_ref() {
-            "auto" => ToolChoice::Auto,
-            "none" => ToolChoice::None,
-            "required" => ToolChoice::Any,
-            other => ToolChoice::Other(other.to_owned()),
-        });
+        return Ok(ToolChoice::of_word(&r.string()?));
     }
     let mut allowed = None;
     let (kind, name) = pointed(r, hints, |r, hints, key| {

@@ -1,8 +1,9 @@
 //! One pass over a Chat request that checks its form and keeps what the gateway must know. It builds nothing: every turn
 //! goes through here, most of them never further.
 
+use crate::chat::fields::{Once, missing, model, optional_bool, optional_u64, stream_options};
 use crate::json::{Invalid, Kind, Reader};
-use crate::request::{BAD_NAME, ClientRequest, Made, Operation, Spans, StreamForm, is_name};
+use crate::request::{ClientRequest, Made, Operation, Spans, StreamForm};
 use bytes::Bytes;
 use turnkeep_base::Dialect;
 
@@ -32,19 +33,9 @@ pub fn read(body: Bytes) -> Result<ClientRequest, Invalid> {
     })
 }
 
-/// A required field of the value at hand is not there.
-pub(crate) fn missing(r: &Reader<'_>, field: &str) -> Invalid {
-    let mut error = r.fail("a required field is missing");
-    if !error.path.is_empty() {
-        error.path.push('.');
-    }
-    error.path.push_str(field);
-    error
-}
-
 #[derive(Default)]
 struct Found {
-    seen: u8,
+    once: Once,
     model: Option<String>,
     messages: bool,
     stream: bool,
@@ -55,35 +46,16 @@ struct Found {
     spans: Spans,
 }
 
-impl Found {
-    /// A field that the gateway itself reads may stand there once: with two, the upstream could read the other one.
-    fn once(&mut self, r: &Reader<'_>, bit: u8, key: &str) -> Result<(), Invalid> {
-        if self.seen & 1 << bit != 0 {
-            return Err(r.fail(format!("duplicate `{key}`: it may be given only once")));
-        }
-        self.seen |= 1 << bit;
-        Ok(())
-    }
-}
-
 fn top(r: &mut Reader<'_>, key: &str, found: &mut Found) -> Result<(), Invalid> {
     match key {
         "model" => {
-            found.once(r, 0, key)?;
-            r.kind()?;
-            let start = r.position();
-            let model = r.string()?;
-            if model.is_empty() {
-                return Err(r.fail("expected the name of a model, found an empty string"));
-            }
-            if !is_name(&model) {
-                return Err(r.fail(BAD_NAME));
-            }
-            found.spans.model = start..r.position();
-            found.model = Some(model.into_owned());
+            found.once.check(r, 0, key)?;
+            let (name, span) = model(r)?;
+            found.spans.model = span;
+            found.model = Some(name);
         }
         "messages" => {
-            found.once(r, 1, key)?;
+            found.once.check(r, 1, key)?;
             let mut any = false;
             r.array(|r, _| {
                 any = true;
@@ -95,23 +67,23 @@ fn top(r: &mut Reader<'_>, key: &str, found: &mut Found) -> Result<(), Invalid> 
             found.messages = true;
         }
         "stream" => {
-            found.once(r, 2, key)?;
+            found.once.check(r, 2, key)?;
             found.stream = optional_bool(r)?;
         }
         "stream_options" => {
-            found.once(r, 3, key)?;
-            stream_options(r, found)?;
+            found.once.check(r, 3, key)?;
+            found.usage_wanted = stream_options(r, &mut found.once, 7, &mut found.spans)?;
         }
         "max_tokens" => {
-            found.once(r, 4, key)?;
+            found.once.check(r, 4, key)?;
             found.max_tokens = optional_u64(r)?;
         }
         "max_completion_tokens" => {
-            found.once(r, 5, key)?;
+            found.once.check(r, 5, key)?;
             found.max_completion_tokens = optional_u64(r)?;
         }
         "n" => {
-            found.once(r, 6, key)?;
+            found.once.check(r, 6, key)?;
             found.choices = optional_u64(r)?;
             if found.choices == Some(0) {
                 return Err(r.fail("expected a whole number of at least 1, found 0"));
@@ -166,36 +138,6 @@ fn top(r: &mut Reader<'_>, key: &str, found: &mut Found) -> Result<(), Invalid> 
         }
     }
     Ok(())
-}
-
-fn stream_options(r: &mut Reader<'_>, found: &mut Found) -> Result<(), Invalid> {
-    let null = r.kind()? == Kind::Null;
-    let start = r.position();
-    if null {
-        r.null()?;
-    } else {
-        r.object(|r, key| {
-            if key != "include_usage" {
-                return r.skip().map(|_| ());
-            }
-            found.once(r, 7, key)?;
-            r.kind()?;
-            let start = r.position();
-            found.usage_wanted = optional_bool(r)?;
-            found.spans.include_usage = Some(start..r.position());
-            Ok(())
-        })?;
-    }
-    found.spans.stream_options = Some(start..r.position());
-    Ok(())
-}
-
-pub(crate) fn optional_bool(r: &mut Reader<'_>) -> Result<bool, Invalid> {
-    if r.null()? { Ok(false) } else { r.bool() }
-}
-
-pub(crate) fn optional_u64(r: &mut Reader<'_>) -> Result<Option<u64>, Invalid> {
-    if r.null()? { Ok(None) } else { r.u64().map(Some) }
 }
 
 /// A string, checked and left where it is.

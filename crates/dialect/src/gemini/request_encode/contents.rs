@@ -7,6 +7,7 @@ use crate::gemini::sentinel::SENTINEL;
 use crate::json::{Array, Invalid, Object};
 use crate::messages::conversation::{Answer, Group, Piece, groups};
 use crate::messages::input::is_object;
+use crate::messages::request_encode::system_text;
 use crate::tool_id::from_messages_safe;
 use crate::tool_names;
 use crate::turn::{Body, File, FileSource, Image, Message, Part};
@@ -52,23 +53,6 @@ pub(super) fn write_system(
     let mut parts = instruction.array("parts");
     texts.iter().for_each(|text| parts.object().string("text", text));
     Ok(())
-}
-
-/// The text of a part of a system message.
-fn system_text<'t>(part: &'t Part<'_>, dropped: &mut Dropped) -> Result<Option<&'t str>, Invalid> {
-    match &part.body {
-        Body::Text(text) | Body::Refusal(text) => Ok(Some(text)),
-        Body::Thinking { .. } | Body::RedactedThinking(_) => {
-            dropped.insert("thinking".into());
-            Ok(None)
-        }
-        Body::Image(_) => Err(refused(part, "an image in a system message cannot be carried")),
-        Body::File(_) => Err(refused(part, "a file in a system message cannot be carried")),
-        Body::ToolCall { .. } | Body::ToolResult { .. } => {
-            Err(refused(part, "a tool call or result in a system message cannot be carried"))
-        }
-        Body::Other(kind) => Err(refused(part, format!("content of type `{kind}` cannot be carried"))),
-    }
 }
 
 /// Gemini's own proof that a part carries, or that stands for thinking.

@@ -53,8 +53,8 @@ pub(super) fn write_system(
     Ok(())
 }
 
-/// The text of a part of a system message.
-fn system_text<'t>(part: &'t Part<'_>, dropped: &mut Dropped) -> Result<Option<&'t str>, Invalid> {
+/// The text of a part of a system message; for Gemini, too.
+pub(crate) fn system_text<'t>(part: &'t Part<'_>, dropped: &mut Dropped) -> Result<Option<&'t str>, Invalid> {
     match &part.body {
         Body::Text(text) | Body::Refusal(text) => Ok(Some(text)),
         Body::Thinking { .. } | Body::RedactedThinking(_) => {

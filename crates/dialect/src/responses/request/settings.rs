@@ -7,13 +7,7 @@ use crate::turn::{Output, Text, Thinking, ToolChoice, Turn};
 /// `tool_choice`, with the tools' names as the client knows them.
 pub(super) fn tool_choice<'a>(r: &mut Reader<'a>, hints: &mut Vec<String>) -> Result<ToolChoice<'a>, Invalid> {
     if r.kind()? == Kind::String {
-        let word = r.string()?;
-        return Ok(match word.as_ref() {
-            "auto" => ToolChoice::Auto,
-            "none" => ToolChoice::None,
-            "required" => ToolChoice::Any,
-            other => ToolChoice::Other(other.to_owned()),
-        });
+        return Ok(ToolChoice::of_word(&r.string()?));
     }
     let (mut kind, mut name, mut mode): (Option<Text<'a>>, _, _) = (None, None, None);
     let mut tools: Option<Reader<'a>> = None;

@@ -75,15 +75,5 @@ fn data_url(media_type: &str, data: &str) -> String {
 }
 
 pub(super) fn unfit(part: &Part<'_>) -> Invalid {
-    let what = match &part.body {
-        Body::Other(name) => format!("content of the type `{name}`"),
-        Body::Image(_) => "an image in this place".into(),
-        Body::File(_) => "a file in this place".into(),
-        Body::ToolCall { .. } => "a tool call outside an assistant message".into(),
-        Body::ToolResult { .. } => "a tool result outside a user message".into(),
-        Body::Thinking { .. } | Body::RedactedThinking(_) => "thinking outside an assistant message".into(),
-        Body::Refusal(_) => "a refusal outside an assistant message".into(),
-        Body::Text(_) => "text in this place".into(),
-    };
-    refuse(part.at.path(), &what)
+    refuse(part.at.path(), &part.body.misplaced())
 }
