@@ -28,10 +28,13 @@ class Scene:
         self.desk = Desk(self.agent, folder, self.gateway.url, Gateway.KEY, self.model)
         self.desk.note(self.word)
 
+    def asked(self):
+        """All that reached the lab."""
+        return request(self.lab.url, "GET", "/lab/requests").json()
+
     def seen(self):
         """The turns that reached the lab for the agent's own model."""
-        transcript = request(self.lab.url, "GET", "/lab/requests").json()
-        return [turn for turn in transcript if "lab-agent" in turn["target"] or "lab-agent" in json.dumps(turn["body"])]
+        return [turn for turn in self.asked() if "lab-agent" in turn["target"] or "lab-agent" in json.dumps(turn["body"])]
 
     def __enter__(self):
         return self

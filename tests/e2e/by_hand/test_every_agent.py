@@ -3,6 +3,7 @@
 """
 
 import json
+import secrets
 
 import pytest
 
@@ -69,3 +70,62 @@ def test_a_resumed_session_sends_its_history_and_is_answered(tmp_path, name, ups
         text = json.dumps(last["body"])
         assert scene.word in text and "which word was it again" in text, f"{second}\n{text[-3000:]}"
         assert second.code == 0 and scene.word in second.out, second
+
+
+# The tool that starts a sub-agent, and its arguments. Not among them is Codex with a model that it knows: its agents write to each
+# other in items (`agent_message`) that no other dialect has.
+SUB_AGENTS = {
+    "claude-code": ("Agent", {"description": "Run an errand", "prompt": "{errand}", "run_in_background": False}),
+    "cline": ("spawn_agent", {"systemPrompt": "You run errands.", "task": "{errand}"}),
+    "codex": ("multi_agent_v1__spawn_agent", {"message": "{errand}"}),
+    "gemini-cli": ("invoke_agent", {"agent_name": "generalist", "prompt": "{errand}"}),
+    "opencode": ("task", {"description": "Run an errand", "prompt": "{errand}", "subagent_type": "general"}),
+    "qwen-code": ("agent", {"description": "Run an errand", "prompt": "{errand}", "subagent_type": "general-purpose"}),
+}
+
+
+def rule(contains, **answer):
+    """A rule of the lab's script; what it answers is given as TOML."""
+    return f"[[rule]]\nbody_contains = {json.dumps(contains)}\n" + "".join(f"{key} = {toml}\n" for key, toml in answer.items())
+
+
+def calls(name, arguments):
+    return f"[{{ name = {json.dumps(name)}, arguments = {json.dumps(json.dumps(arguments))} }}]"
+
+
+def plays_a_sub_agent(name, asked, errand, finding):
+    """The rules of a model that sends a sub-agent on an errand, is that sub-agent, too, and says what came back from it.
+
+    Whoever holds the finding has been told. Of the others the parent holds what its user asked, the sub-agent the errand alone.
+    """
+    tool, arguments = SUB_AGENTS[name]
+    arguments = json.loads(json.dumps(arguments).replace("{errand}", f"Go on the errand {errand}."))
+    words = f"I found {finding} there."
+
+    told = rule(finding, text=json.dumps(f"It came back with {finding}, and that is all."))
+    finds = rule(errand, text=json.dumps(words))
+    if name == "gemini-cli":
+        # Its sub-agents hand in what they found by a tool.
+        finds = rule(errand, tool_calls=calls("complete_task", {"result": {"response": words}}))
+    if name == "codex":
+        # Its sub-agents work in the background, and it is told by and by; until then its shell keeps it busy.
+        starts = rule(asked, times=1, tool_calls=calls(tool, arguments))
+        busy = rule(asked, times=50, tool_calls=calls("exec_command", {"cmd": "sleep 0.2"}))
+        return told + starts + busy + finds
+    # A request for a title holds what the user asked, too, but no tool.
+    return told + finds + rule(f'"{tool}"', times=1, tool_calls=calls(tool, arguments))
+
+
+@pytest.mark.parametrize("name, upstream", [way for way in WAYS if way[0] in SUB_AGENTS])
+def test_a_sub_agent_is_served_and_its_words_come_back(tmp_path, name, upstream):
+    installed(name)
+    asked, errand, finding = (kind + secrets.token_hex(8) for kind in ("asked", "errand", "finding"))
+    with Scene(tmp_path, name, upstream, [lambda _: plays_a_sub_agent(name, asked, errand, finding)]) as scene:
+        ran = scene.desk.run(f"Send somebody on the errand of {asked}.")
+        told = f"{ran}\n{scene.gateway.tail()}"
+        turns = [(json.dumps(turn["body"]), turn["status"]) for turn in scene.asked()]
+        own = [status for body, status in turns if errand in body and asked not in body and finding not in body]
+        assert own and set(own) == {200}, f"the sub-agent's own turns: {own}\n{told}"
+        back = [status for body, status in turns if asked in body and finding in body]
+        assert back and set(back) == {200}, f"the parent's turns with what it was told: {back}\n{told}"
+        assert ran.code == 0 and f"It came back with {finding}" in ran.out, told
