@@ -7,6 +7,7 @@ import http.client
 import json
 import socket
 import subprocess
+import time
 
 import pytest
 
@@ -151,13 +152,19 @@ def read_answer(peer):
 # --- fields ----------------------------------------------------------------------------------------------------------
 
 
-@every_path
-@pytest.mark.parametrize("field", ["model", "messages"])
+MISSING = [
+    *((path, field) for path in PATHS for field in ("model", "messages")),
+    *((RESPONSES, field) for field in ("model", "input")),
+    (GEMINI, "contents"),
+]
+
+
+@pytest.mark.parametrize("path, field", MISSING, ids=[f"{path.rsplit('/', 1)[1]}-{field}" for path, field in MISSING])
 def test_a_missing_required_field_is_named(gateway, path, field):
     body = good(path, "via-chat")
     del body[field]
     error = refused(post(gateway, path, json.dumps(body).encode()), path, 400, field)
-    if "chat" in path:
+    if path in (PATHS[0], RESPONSES):
         assert error["param"] == field
 
 
@@ -312,12 +319,81 @@ def test_a_field_given_twice_is_refused_when_it_decides_the_route(gateway, path,
     refused(post(gateway, path, twice.encode()), path, 400, "model")
 
 
-@every_path
+@every_dialects_path
 def test_an_unknown_model_is_not_found_and_near_names_are_told(gateway, path):
     body = good(path, "via-chatt")
-    error = refused(post(gateway, path, json.dumps(body).encode()), path, 404, "via-chatt", "via-chat")
-    if "chat" in path:
+    error = refused(post(gateway, path.replace("via-chat", "via-chatt"), json.dumps(body).encode()), path, 404, "via-chatt", "via-chat")
+    if path in (PATHS[0], RESPONSES):
         assert error["code"] == "model_not_found"
+
+
+# --- as many elements as a body may hold -----------------------------------------------------------------------------
+
+
+MANY_TURNS = 100_000
+MANY_TOOLS = 1_000
+# Seconds, on a busy machine.
+SOON = 30
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
+
+every_big_body = pytest.mark.parametrize("path", [*TURN_PATHS, RESPONSES, GEMINI], ids=["chat", "messages", "responses", "gemini"])
+
+
+def big(path, route):
+    """A body of many turns, the user's the last, and many tools; its list of turns and its list of tools."""
+    names = [f"tool_{number}" for number in range(MANY_TOOLS)]
+    roles = ["user", "model" if path == GEMINI else "assistant"]
+    said = [(roles[number % 2], f"hi {number}") for number in range(MANY_TURNS + 1)]
+    if path == GEMINI:
+        tools = [{"name": name, "parameters": SCHEMA} for name in names]
+        turns = [{"role": role, "parts": [{"text": text}]} for role, text in said]
+        return {"contents": turns, "tools": [{"functionDeclarations": tools}]}, turns, tools
+    turns = [{"role": role, "content": text} for role, text in said]
+    if path == RESPONSES:
+        tools = [{"type": "function", "name": name, "parameters": SCHEMA} for name in names]
+        return {"model": route, "input": turns, "tools": tools}, turns, tools
+    if path == "/v1/messages":
+        tools = [{"name": name, "input_schema": SCHEMA} for name in names]
+    else:
+        tools = [{"type": "function", "function": {"name": name, "parameters": SCHEMA}} for name in names]
+    return {**good(path, route), "messages": turns, "tools": tools}, turns, tools
+
+
+def post_soon(gateway, path, body):
+    began = time.monotonic()
+    answer = post(gateway, path, json.dumps(body).encode())
+    took = time.monotonic() - began
+    assert took < SOON, f"answered after {took:.1f} s"
+    return answer
+
+
+@every_big_body
+@every_route
+def test_a_hundred_thousand_turns_and_a_thousand_tools_are_answered_soon(gateway, path, route):
+    body, turns, _ = big(path, route)
+    answer = post_soon(gateway, path.replace("via-chat", route), body)
+    assert answer.status == 200, answer
+    # The lab quotes the last turn: it got them all.
+    assert f"hi {len(turns) - 1}" in json.dumps(answer.json()), answer
+
+
+@every_big_body
+@every_route
+def test_the_one_broken_turn_after_a_hundred_thousand_is_named_soon(gateway, path, route):
+    body, turns, _ = big(path, route)
+    turns[-1] = "text"
+    field = {RESPONSES: "input", GEMINI: "contents"}.get(path, "messages")
+    refused(post_soon(gateway, path.replace("via-chat", route), body), path, 400, f"{field}[{MANY_TURNS}]")
+
+
+@every_big_body
+@every_route
+def test_the_one_broken_tool_of_a_thousand_is_named_soon(gateway, path, route):
+    body, _, tools = big(path, route)
+    tool = tools[-1]
+    del tool.get("function", tool)["name"]
+    place = f"functionDeclarations[{MANY_TOOLS - 1}].name" if path == GEMINI else f"tools[{MANY_TOOLS - 1}]"
+    refused(post_soon(gateway, path.replace("via-chat", route), body), path, 400, place, "name")
 
 
 # --- the request around the body -------------------------------------------------------------------------------------
