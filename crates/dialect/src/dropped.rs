@@ -63,7 +63,6 @@ pub fn in_words(client: Dialect, canonical: &str) -> &str {
         "response_format.json_schema.name" => [canonical, "text.format.name", canonical, canonical],
         "response_format.json_schema.strict" => [canonical, "text.format.strict", canonical, canonical],
         "tools[].strict" => ["tools[].function.strict", "tools[].strict", "tools[].strict", "tools[].strict"],
-        "tools[].format" => ["tools[].custom.format", "tools[].format", "tools[].format", "tools[].format"],
         own => return own,
     };
     let [chat, responses, messages, gemini] = words;

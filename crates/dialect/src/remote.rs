@@ -1,13 +1,13 @@
 //! Images and files that a turn has by address only. Some upstreams want the bytes: the gateway fetches them and puts
 //! them in the address's place, before the turn is written for such an upstream.
 
-use crate::turn::{Body, File, FileSource, Image, Part, Text, Turn};
+use crate::turn::{At, Body, File, FileSource, Image, Part, Text, Turn};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// The http and https addresses of the images and files in a turn, those in tool results too; each once, in the order of
-/// the conversation.
-pub fn remote_urls<'t>(turn: &'t Turn<'_>) -> Vec<&'t str> {
+/// the conversation, with where it first stands.
+pub fn remote_urls<'t>(turn: &'t Turn<'_>) -> Vec<(&'t str, At)> {
     let (mut urls, mut seen) = (Vec::new(), BTreeSet::new());
     for part in turn.messages.iter().flat_map(|message| &message.parts) {
         let whole = match &part.body {
@@ -21,9 +21,9 @@ pub fn remote_urls<'t>(turn: &'t Turn<'_>) -> Vec<&'t str> {
             | Body::Refusal(_)
             | Body::Other(_) => std::slice::from_ref(part),
         };
-        for url in whole.iter().filter_map(|part| address(&part.body)) {
+        for (url, at) in whole.iter().filter_map(|part| Some((address(&part.body)?, part.at))) {
             if is_http(url) && seen.insert(url) {
-                urls.push(url);
+                urls.push((url, at));
             }
         }
     }
@@ -127,11 +127,12 @@ mod tests {
         ];
         let message = Message { role: Role::User, at: At::Message(0), parts: bodies };
         let mut turn = Turn { messages: vec![message], ..Turn::default() };
-        assert_eq!(remote_urls(&turn), ["http://h/a", "HTTPS://h/c", "https://h/d", "https://h/b"]);
+        let expected = ["http://h/a", "HTTPS://h/c", "https://h/d", "https://h/b"].map(|url| (url, At::Message(0)));
+        assert_eq!(remote_urls(&turn), expected);
         for url in ["http://h/a", "HTTPS://h/c", "https://h/d", "https://h/b"] {
             put_bytes(&mut turn, url, "image/png", "AAAA");
         }
-        assert_eq!(remote_urls(&turn), [""; 0]);
+        assert_eq!(remote_urls(&turn), []);
         let data = || Body::Image(Image::Data { media_type: "image/png".into(), data: "AAAA".into() });
         let parts = &turn.messages[0].parts;
         assert_eq!(parts[0].body, data());

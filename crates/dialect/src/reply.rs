@@ -411,8 +411,8 @@ pub fn plain(options: &ReplyOptions, body: Bytes) -> Result<(Bytes, Facts), Repl
         return embedded(options, body);
     }
     let mut facts = Facts::default();
-    let off_spec = options.upstream == Dialect::Responses && responses::tap::is_off_spec(&body);
-    if options.client == options.upstream && !off_spec {
+    let same = options.client == options.upstream;
+    if same && !(options.upstream == Dialect::Responses && responses::tap::is_off_spec(&body)) {
         match options.client {
             Dialect::Chat => chat::tap::plain(&body, &mut facts)?,
             Dialect::Responses => responses::tap::plain(&body, &mut facts)?,

@@ -45,6 +45,11 @@ impl ToolNames {
         ToolNames { by_sent }
     }
 
+    /// Every tool is known to the client as it was sent, or nothing is known of them.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_sent.is_empty()
+    }
+
     /// How the client knows a tool, where that differs from the name under which it was sent.
     pub fn client(&self, sent: &str) -> Option<&ClientTool> {
         self.by_sent.get(sent)

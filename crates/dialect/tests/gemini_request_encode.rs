@@ -197,6 +197,8 @@ fn files_and_images_go_by_their_bytes_and_never_by_their_address() {
     assert_eq!(parts(&user(image()), 0), blob("image/png"));
     assert_eq!(parts(&user(file(Some("audio/wav"), FileSource::Data("AAAA".into()))), 0), blob("audio/wav"));
     assert_eq!(parts(&user(file(Some("text/plain"), FileSource::Plain("t".into()))), 0), json!([{"text":"t"}]));
+    let pdf = parts(&user(file(None, FileSource::Data("JVBERi0x".into()))), 0);
+    assert_eq!(pdf, json!([{"inlineData":{"mimeType":"application/pdf","data":"JVBERi0x"}}]));
     for (body, word) in [
         (Body::Image(Image::Url("https://h/x".into())), "an image by its address"),
         (file(None, FileSource::Url("https://h/x".into())), "a file by its address"),
@@ -286,18 +288,24 @@ fn a_call_that_gemini_did_not_make_gets_the_placeholder_where_it_is_asked_for() 
 #[test]
 fn tools_go_with_their_json_schema_and_the_choice_with_them() {
     let schema = r#"{"type":"object","properties":{"a":{"$ref":"x"}},"additionalProperties":false}"#;
-    let custom = ToolKind::Custom { name: "c".into(), description: Some("d".into()), format: Some("{}".into()) };
+    let custom = ToolKind::Custom {
+        name: "c".into(),
+        description: Some("d".into()),
+        format: Some(r#"{"type":"grammar","syntax":"lark","definition":"start: a"}"#.into()),
+    };
     let tools = vec![function("f", Some(schema)), function("g", None), Tool { index: 2, kind: custom }];
     let with = |choice| Turn { tools: tools.clone(), tool_choice: choice, ..hello() };
     let (body, dropped) = to(&with(None), "gemini-3-pro");
     let free_text: Value = serde_json::from_str(turnkeep_dialect::free_text::SCHEMA).unwrap();
+    // There is no place for a grammar but the words.
+    let described = "d\n\nThe string `input` must keep to this lark grammar:\nstart: a";
     assert_eq!(
         body["tools"],
         json!([{"functionDeclarations":[
             {"name":"f","parametersJsonSchema":serde_json::from_str::<Value>(schema).unwrap()},{"name":"g"},
-            {"name":"c","description":"d","parametersJsonSchema":free_text}]}])
+            {"name":"c","description":described,"parametersJsonSchema":free_text}]}])
     );
-    assert_eq!((dropped, body.get("toolConfig")), (vec!["tools[].format".to_owned()], None));
+    assert_eq!((dropped, body.get("toolConfig")), (vec![], None));
     let names = || vec!["f".into(), "c".into()];
     for (choice, calling) in [
         (ToolChoice::Auto, json!({"mode":"AUTO"})),
@@ -328,7 +336,7 @@ fn tools_go_with_their_json_schema_and_the_choice_with_them() {
     assert_eq!(refused(&Turn { tools: vec![hosted], ..hello() }).path, "tools[4]");
     assert_eq!(refused(&Turn { tools: vec![function("f", Some("[]"))], ..hello() }).path, "tools[0]");
     let (_, dropped) = to(&Turn { parallel_tools: Some(false), ..with(None) }, "m");
-    assert_eq!(dropped, ["parallel_tool_calls", "tools[].format"]);
+    assert_eq!(dropped, ["parallel_tool_calls"]);
 }
 
 #[test]

@@ -45,6 +45,16 @@ fn the_path_tells_the_model_and_the_stream_and_the_body_its_limits() {
 }
 
 #[test]
+fn the_roles_that_googles_sdks_give_are_taken() {
+    for body in [
+        r#"{"contents":[{"parts":[{"text":"hi"}]}],"systemInstruction":{"role":"system","parts":[{"text":"s"}]}}"#,
+        r#"{"contents":[{"role":"function","parts":[{"functionResponse":{"name":"f","response":{}}}]}]}"#,
+    ] {
+        assert!(generate(body).is_ok(), "{body}");
+    }
+}
+
+#[test]
 fn a_missing_or_wrong_field_is_named() {
     for (body, path, message) in [
         ("{}", "contents", "this field is required"),
@@ -52,7 +62,7 @@ fn a_missing_or_wrong_field_is_named() {
         (r#"{"contents":[]}"#, "contents", "at least one content"),
         (r#"{"contents":{"parts":[{"text":"hi"}]}}"#, "contents", "a list of contents"),
         (r#"{"contents":"hi"}"#, "contents", "a list of contents"),
-        (r#"{"contents":[{"role":"function","parts":[]}]}"#, "contents[0].role", "expected `user` or `model`"),
+        (r#"{"contents":[{"role":"tool","parts":[]}]}"#, "contents[0].role", "expected `user` or `model`"),
         (r#"{"contents":[{"parts":[{"text":"a"},{}]}]}"#, "contents[0].parts[1]", "a part without content"),
         (r#"{"contents":[{"parts":[{"thought":true}]}]}"#, "contents[0].parts[0]", "a part without content"),
         (

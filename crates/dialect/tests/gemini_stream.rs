@@ -244,9 +244,10 @@ fn finish_reasons_mean_what_was_done_rather_than_what_was_said() {
         (text, "IMAGE_SAFETY", Finish::Refusal),
         (text, "MODEL_ARMOR", Finish::Refusal),
         (text, "CONTINUATION", Finish::Pause),
-        (text, "SOMETHING_NEW", Finish::Stop),
+        (text, "SOMETHING_NEW", Finish::Length),
         (none, "SOMETHING_NEW", Finish::Refusal),
-        (call, "SOMETHING_NEW", Finish::ToolCalls),
+        (call, "SOMETHING_NEW", Finish::Length),
+        (none, "NO_IMAGE", Finish::Refusal),
     ] {
         let candidate = last(parts, reason);
         let expected = Event::Finish { reason: finish, stop_sequence: None };

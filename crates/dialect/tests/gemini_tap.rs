@@ -167,6 +167,9 @@ fn a_whole_answer_stays_as_it_is_and_its_facts_are_read() {
     for body in ["{}", r#"{"candidates":[]}"#, "[]"] {
         assert_eq!(plain(&options(), body.into()).unwrap_err().kind, FaultKind::MalformedResponse, "{body}");
     }
-    let unended = answer(&parts(r#"{"text":"a"}"#));
-    assert_eq!(plain(&options(), unended.into()).unwrap_err().kind, FaultKind::StreamTruncated);
+    let (unended, ended) = (parts(r#"{"text":"a"}"#), last(r#"{"text":"a"}"#, "STOP"));
+    // Every candidate has to be at its end.
+    for body in [answer(&unended), answer(&ended).replacen(&ended, &(ended.clone() + "},{" + &unended), 1)] {
+        assert_eq!(plain(&options(), body.into()).unwrap_err().kind, FaultKind::StreamTruncated);
+    }
 }

@@ -1,5 +1,5 @@
-//! Answers on all four pairs of dialects, streamed and plain. Each case is written by hand once in either dialect, and
-//! what a client must get out of it is said once: by what it means, not by its bytes.
+//! Answers on the four pairs of Chat and Messages, streamed and plain. Each case is written by hand once in either dialect,
+//! and what a client must get out of it is said once: by what it means, not by its bytes. `matrix_every.rs` has all sixteen.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
 // A fault is made at most once per answer, and ends it.
@@ -77,7 +77,7 @@ fn joined(pieces: &[Piece]) -> Vec<u8> {
 }
 
 #[test]
-fn an_answer_means_the_same_on_every_pair_streamed_and_plain() {
+fn an_answer_means_the_same_on_the_pairs_of_chat_and_messages_streamed_and_plain() {
     for case in cases() {
         for upstream in [Dialect::Chat, Dialect::Messages] {
             let (stream, whole, said) = match upstream {
@@ -121,7 +121,7 @@ fn an_answer_means_the_same_on_every_pair_streamed_and_plain() {
 }
 
 #[test]
-fn an_error_in_a_stream_is_a_fault_on_every_pair_and_its_end_is_lawful() {
+fn an_error_in_a_stream_is_a_fault_on_the_pairs_of_chat_and_messages_and_its_end_is_lawful() {
     let chat_error =
         "data: {\"error\":{\"message\":\"busy\",\"type\":\"server_error\",\"code\":\"server_is_overloaded\"}}\n\n";
     let messages_error =
@@ -161,7 +161,7 @@ fn an_error_in_a_stream_is_a_fault_on_every_pair_and_its_end_is_lawful() {
 }
 
 #[test]
-fn a_plain_answer_that_is_an_error_is_a_fault_on_every_pair() {
+fn a_plain_answer_that_is_an_error_is_a_fault_on_the_pairs_of_chat_and_messages() {
     for client in [Dialect::Chat, Dialect::Messages] {
         for (upstream, body) in [
             (Dialect::Chat, r#"{"error":{"message":"busy","type":"server_error","code":"server_is_overloaded"}}"#),

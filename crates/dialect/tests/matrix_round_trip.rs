@@ -1,4 +1,4 @@
-//! Content that both dialects can carry survives the way from one to the other and back: the canonical turn read from
+//! Content that Chat and Messages can carry survives the way from one to the other and back: the canonical turn read from
 //! either request is the same.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test's functions, too, end by panicking")]

@@ -206,12 +206,34 @@ fn an_error_event_is_the_fault_that_it_names() {
 }
 
 #[test]
+fn every_call_has_an_id_of_its_own() {
+    let call = |index: u32| {
+        format!(
+            r#"{{"type":"content_block_start","index":{index},"content_block":{{"type":"tool_use","id":"t","name":"f","input":{{}}}}}}"#
+        )
+    };
+    let (events, _) = decode(&sse_of(&[FULL[0], &call(0), &call(1)])).unwrap();
+    let ids: Vec<_> = events
+        .iter()
+        .filter_map(|event| {
+            let Event::BlockStart { kind: Block::ToolCall { id, .. }, .. } = event else { return None };
+            Some(id.as_str())
+        })
+        .collect();
+    assert_eq!(ids, ["t", "toolu_0001_1"]);
+}
+
+#[test]
 fn what_is_not_the_protocol_is_malformed() {
     for stream in [
         "data: {\"type\":\"content_block_de\n\n".to_owned(),
         "data: oops\n\n".to_owned(),
         sse_of(&[r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}"#]),
         sse_of(&[FULL[1], r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}"#]),
+        // Nobody can make a call without a name.
+        sse_of(&[
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","input":{}}}"#,
+        ]),
     ] {
         assert_eq!(decode(&stream).unwrap_err().kind, FaultKind::MalformedResponse, "{stream}");
     }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper of a test may fail the test")]
 
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use turnkeep_base::Dialect;
 use turnkeep_dialect::json::Invalid;
 use turnkeep_dialect::request::encode;
@@ -419,6 +420,19 @@ fn names_in_namespaces_do_not_meet_others() {
     );
     assert_eq!(turn.tool_choice, Some(ToolChoice::Named("z__alone".into())));
     assert_eq!(turn.renamed.len(), 4);
+}
+
+#[test]
+fn two_hundred_names_that_would_be_written_alike_are_told_apart() {
+    let call = |n: usize| {
+        let (space, name) = (format!("a{}", "_".repeat(n)), format!("{}b", "_".repeat(200 - n)));
+        json!({"type": "function_call", "call_id": n.to_string(), "name": name, "namespace": space, "arguments": "{}"})
+    };
+    let body = of((0..200).map(call).collect());
+    let turn = decode(&body).unwrap();
+    let names: BTreeSet<String> = said(&turn)[0].1.iter().map(|call| call.split(' ').nth(2).unwrap().into()).collect();
+    assert_eq!(names.len(), 200);
+    assert!(names.iter().any(|name| name.ends_with("b_200")));
 }
 
 #[test]

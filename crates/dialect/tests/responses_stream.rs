@@ -309,6 +309,18 @@ fn items_under_one_index_and_ids_that_change_with_every_event_are_told_apart() {
 }
 
 #[test]
+fn an_item_at_the_end_that_was_never_told_is_one_of_its_own() {
+    // The number of the message is known, so the second message is not the first one once more.
+    let events = short(&lenient(&[
+        CREATED,
+        r#"{"type":"response.output_item.added","output_index":1,"item":{"id":"m1","type":"message","content":[]}}"#,
+        r#"{"type":"response.output_text.delta","output_index":1,"item_id":"m1","delta":"b"}"#,
+        r#"{"type":"response.completed","response":{"output":[{"id":"m0","type":"message","content":[{"type":"output_text","text":"a"}]},{"id":"m1","type":"message","content":[{"type":"output_text","text":"b"}]}]}}"#,
+    ]).unwrap());
+    assert_eq!(events, ["start resp_1 up", "+0 text", "0 b", "+1 text", "1 a", "-1", "-0", "finish Stop", "end"]);
+}
+
+#[test]
 fn calls_whose_items_have_only_a_call_id_are_known_by_it() {
     golden(
         &[
@@ -471,6 +483,16 @@ fn the_end_says_what_cut_the_answer() {
     // The object is believed where the event's name says that all is well.
     let events = lenient(&[CREATED, r#"{"type":"response.completed","response":{"status":"incomplete"}}"#]).unwrap();
     assert_eq!(short(&events)[1], "finish Length");
+    for (reason, finish) in [
+        (r#"{"reason":"content_filter"}"#, "finish Refusal"),
+        (r#"{"reason":"max_output_tokens"}"#, "finish Length"),
+        ("null", "finish Stop"),
+    ] {
+        let end = format!(
+            r#"{{"type":"response.completed","response":{{"status":"completed","incomplete_details":{reason}}}}}"#
+        );
+        assert_eq!(short(&lenient(&[CREATED, &end]).unwrap())[1], finish, "{reason}");
+    }
     // But not where it only forgot to change.
     let events = lenient(&[CREATED, r#"{"type":"response.completed","response":{"status":"in_progress"}}"#]).unwrap();
     assert_eq!(short(&events)[1], "finish Stop");

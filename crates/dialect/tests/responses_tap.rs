@@ -132,6 +132,20 @@ fn the_end_says_why() {
         let stream = created() + &event(name, &format!("\"response\":{{{fields}}}"));
         assert_eq!(feed(&stream, 1000).1.unwrap().finish, Some(finish), "{fields}");
     }
+    // A call that stops in the middle of its arguments is none to be made, whatever the end says.
+    let call = |arguments: &str| format!(r#"{{"type":"function_call","name":"f","arguments":"{arguments}"}}"#);
+    let completed = |output: &str| {
+        event("response.completed", &format!(r#""response":{{"status":"completed","output":[{output}]}}"#))
+    };
+    for (arguments, finish) in
+        [("{\\\"a\\\":1}", Finish::ToolCalls), ("{\\\"a\\\":", Finish::Length), ("", Finish::ToolCalls)]
+    {
+        let stream = created() + &completed(&call(arguments));
+        assert_eq!(feed(&stream, 1000).1.unwrap().finish, Some(finish), "{arguments}");
+        let done = event("response.output_item.done", &format!(r#""item":{}"#, call(arguments)));
+        let stream = created() + &done + &completed("");
+        assert_eq!(feed(&stream, 1000).1.unwrap().finish, Some(finish), "{arguments}");
+    }
     let called = event("response.output_item.added", r#""item":{"type":"custom_tool_call","name":"f"}"#);
     let end = event("response.completed", r#""response":{"status":"completed","output":[]}"#);
     assert_eq!(feed(&(created() + &called + &end), 1000).1.unwrap().finish, Some(Finish::ToolCalls));

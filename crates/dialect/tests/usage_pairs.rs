@@ -1,5 +1,5 @@
-//! Token counts on all four pairs of dialects, streamed and plain: cached input is never counted as fresh, nothing is
-//! counted twice, and counts that come in pieces are put together.
+//! Token counts as Chat and Messages upstreams spell them, for clients of these two: counts that come in pieces, twice, late
+//! or under other names are put together. Every pair of all four dialects is in `usage_every.rs`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
 
@@ -138,28 +138,6 @@ fn chat_usage() -> Value {
 fn messages_usage() -> Value {
     json!({"input_tokens":30,"cache_read_input_tokens":60,"cache_creation_input_tokens":10,"output_tokens":7,
         "output_tokens_details":{"thinking_tokens":3}})
-}
-
-#[test]
-fn field_fault_e10_cached_tokens_are_told_as_cached_on_every_pair() {
-    for client in [Dialect::Chat, Dialect::Messages] {
-        for upstream in [Dialect::Chat, Dialect::Messages] {
-            let what = format!("{upstream} to {client}");
-            let (body, stream) = match upstream {
-                Dialect::Chat => (chat_whole(chat_usage()), chat_stream(Value::Null, Some(chat_usage()))),
-                Dialect::Messages => {
-                    let start = json!({"input_tokens":30,"cache_read_input_tokens":60,"cache_creation_input_tokens":10,"output_tokens":1});
-                    let end = json!({"output_tokens":7,"output_tokens_details":{"thinking_tokens":3}});
-                    (messages_whole(messages_usage()), messages_stream(start, &[end]))
-                }
-                Dialect::Responses | Dialect::Gemini => panic!("not one of the pair"),
-            };
-            let (body, facts) = whole(client, upstream, &body);
-            assert_eq!((facts.usage, told(client, &body["usage"])), (Some(USAGE), USAGE), "{what}, plain");
-            let (datas, facts) = streamed(client, upstream, &stream);
-            assert_eq!((facts.usage, told_in_stream(client, &datas)), (Some(USAGE), USAGE), "{what}, streamed");
-        }
-    }
 }
 
 #[test]

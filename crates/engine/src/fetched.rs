@@ -14,7 +14,7 @@ pub type Fetches = BTreeMap<String, Result<Fetched, Invalid>>;
 /// # Errors
 /// What a URL of the turn names could not be had.
 pub(crate) fn put<'a>(turn: &mut Turn<'a>, fetches: &'a Fetches) -> Result<(), Invalid> {
-    if let Some(failed) = remote_urls(turn).into_iter().find_map(|url| fetches.get(url)?.as_ref().err()) {
+    if let Some(failed) = remote_urls(turn).into_iter().find_map(|(url, _)| fetches.get(url)?.as_ref().err()) {
         return Err(failed.clone());
     }
     for (url, fetched) in fetches {

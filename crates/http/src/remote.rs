@@ -8,7 +8,7 @@ use turnkeep_base::{ClientError, Dialect};
 use turnkeep_dialect::json::Invalid;
 use turnkeep_dialect::remote::remote_urls;
 use turnkeep_dialect::request::{ClientRequest, Operation};
-use turnkeep_dialect::turn::{Body, FileSource, Image, Part, Turn};
+use turnkeep_dialect::turn::Turn;
 use turnkeep_engine::fetched::Fetches;
 use turnkeep_engine::ports::Fetch;
 use turnkeep_engine::route::{Route, Tier};
@@ -20,8 +20,8 @@ const MAX_BYTES: u64 = 40 << 20;
 /// Fetches of one turn at once.
 const AT_ONCE: usize = 4;
 
-/// Fetches what the request's URLs name for a caller, by its key's name, if one of the routes needs it. What failed is an error of the routes that need
-/// it; where none of the model's own routes could do without, of the whole turn.
+/// Fetches what the request's URLs name for a caller, by its key's name, if one of the routes needs it. What failed is an
+/// error of the routes that need it; where none of the model's own routes could do without, of the whole turn.
 pub async fn fetch(
     gateway: &Gateway,
     caller: &str,
@@ -103,27 +103,7 @@ async fn all(fetch: Option<&dyn Fetch>, caller: &str, wanted: Vec<(&str, String)
 
 /// The URLs, each once, with the path in the client's body where it first stands.
 fn wanted<'t>(turn: &'t Turn<'_>) -> Vec<(&'t str, String)> {
-    let urls = remote_urls(turn).into_iter();
-    urls.map(|url| (url, turn.messages.iter().find_map(|message| place(&message.parts, url)).unwrap_or_default()))
-        .collect()
-}
-
-fn place(parts: &[Part<'_>], wanted: &str) -> Option<String> {
-    parts.iter().find_map(|part| match &part.body {
-        Body::Image(Image::Url(url)) => (url == wanted).then(|| part.at.path()),
-        Body::File(file) => match &file.source {
-            FileSource::Url(url) => (url == wanted).then(|| part.at.path()),
-            FileSource::Data(_) | FileSource::Plain(_) => None,
-        },
-        Body::ToolResult { id: _, content, is_error: _ } => place(content, wanted),
-        Body::Image(Image::Data { .. })
-        | Body::Text(_)
-        | Body::ToolCall { .. }
-        | Body::Thinking { .. }
-        | Body::RedactedThinking(_)
-        | Body::Refusal(_)
-        | Body::Other(_) => None,
-    })
+    remote_urls(turn).into_iter().map(|(url, at)| (url, at.path())).collect()
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ pub(super) const REASONS: &[&str] = &[
 
 /// What a `finishReason` means, `message` being the `finishMessage` beside it; `None` where it says nothing. `content`:
 /// the model has said something. Reasons that tell of a broken answer are faults, so that another attempt is made of
-/// them; an unknown one is taken for an end where there is an answer, and for a refusal where there is none.
+/// them; an unknown one is never an end by itself: whatever cut the answer, it is not whole.
 pub(super) fn meaning(reason: &str, message: Option<&str>, content: bool) -> Result<Option<Finish>, ReplyFault> {
     let upper = reason.to_ascii_uppercase();
     Ok(Some(match upper.as_str() {
@@ -60,8 +60,9 @@ pub(super) fn meaning(reason: &str, message: Option<&str>, content: bool) -> Res
         "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" | "MALFORMED_RESPONSE" => {
             return Err(fault(FaultKind::MalformedResponse, &upper, message));
         }
+        "NO_IMAGE" => Finish::Refusal,
         "MISSING_THOUGHT_SIGNATURE" => return Err(fault(FaultKind::RequestInvalid, &upper, message)),
-        _ if content => Finish::Stop,
+        _ if content => Finish::Length,
         _ => Finish::Refusal,
     }))
 }

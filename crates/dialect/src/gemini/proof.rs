@@ -34,6 +34,11 @@ pub(crate) fn read(state: &str) -> Proof {
 }
 
 fn undone(state: &str) -> Option<String> {
+    String::from_utf8(bytes(state)?).ok()
+}
+
+/// The bytes, in either alphabet, padded or not.
+fn bytes(state: &str) -> Option<Vec<u8>> {
     let standard: Vec<u8> = state
         .bytes()
         .map(|byte| match byte {
@@ -42,17 +47,17 @@ fn undone(state: &str) -> Option<String> {
             byte => byte,
         })
         .collect();
-    String::from_utf8(LENIENT.decode(standard).ok()?).ok()
+    LENIENT.decode(standard).ok()
 }
 
 fn unmarked(text: &str) -> String {
     envelope::seal(Dialect::Messages, text).into_owned()
 }
 
-/// The `thoughtSignature` for a client; none for a state that is nobody's.
+/// The `thoughtSignature` for a client, which decodes it; none for a state that is nobody's, or is no bytes.
 pub(crate) fn shown(sealed: &str) -> Option<String> {
     match envelope::origin(sealed)? {
-        Dialect::Gemini => envelope::open(sealed, Dialect::Gemini).map(str::to_owned),
+        Dialect::Gemini => Some(STANDARD.encode(bytes(envelope::open(sealed, Dialect::Gemini)?)?)),
         Dialect::Chat | Dialect::Responses | Dialect::Messages => Some(STANDARD.encode(marked(sealed))),
     }
 }
@@ -88,6 +93,9 @@ mod tests {
             assert!(STANDARD.decode(&standard).is_ok(), "{standard}");
         }
         assert_eq!(shown("turnkeep.gemini.c3RhdGU=").unwrap(), "c3RhdGU=");
+        // As a server of another dialect may have passed it on.
+        assert_eq!(shown("turnkeep.gemini._-_-AA").unwrap(), "/+/+AA==");
+        assert_eq!(shown("turnkeep.gemini.no bytes"), None);
         assert_eq!(read("c3RhdGU="), Proof::Thinking("turnkeep.gemini.c3RhdGU=".into()));
     }
 

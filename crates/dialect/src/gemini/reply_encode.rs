@@ -251,7 +251,7 @@ fn candidate(chunk: &mut Object<'_>, finish: Option<&str>, parts: impl FnOnce(&m
     candidate.number("index", 0);
 }
 
-fn write_usage(chunk: &mut Object<'_>, usage: &Usage) {
+pub(crate) fn write_usage(chunk: &mut Object<'_>, usage: &Usage) {
     let mut out = chunk.object("usageMetadata");
     out.number("promptTokenCount", usage.total_input());
     if usage.cache_read > 0 {

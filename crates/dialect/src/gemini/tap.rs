@@ -168,11 +168,10 @@ pub fn plain(body: &[u8], facts: &mut Facts) -> Result<(), ReplyFault> {
     }
     facts.content_bytes = candidates.iter().map(chunk::Candidate::content_bytes).sum();
     for candidate in &candidates {
-        let Some(reason) = candidate.finish.as_deref() else { continue };
-        if let Some(finish) = finish::meaning(reason, candidate.message.as_deref(), candidate.has_content())? {
-            let finish = called_or(finish, candidate.calls());
-            facts.finish = Some(of_all(facts.finish, finish, candidate.index == 0));
-        }
+        let reason = candidate.finish.as_deref().unwrap_or_default();
+        let finish = finish::meaning(reason, candidate.message.as_deref(), candidate.has_content())?;
+        let finish = called_or(finish.ok_or_else(ReplyFault::truncated)?, candidate.calls());
+        facts.finish = Some(of_all(facts.finish, finish, candidate.index == 0));
     }
-    if facts.finish.is_some() { Ok(()) } else { Err(ReplyFault::truncated()) }
+    Ok(())
 }

@@ -3,16 +3,12 @@
 //! the organisation, that made it; others refuse it and must not be sent it. Which account made it is not known here:
 //! whoever remembers that decides, and strips it by the functions below where it would go elsewhere.
 
-use crate::envelope;
+use crate::envelope::{self, PREFIX};
 use crate::json::{Invalid, Kind, Reader, Span};
 use crate::request::{ClientRequest, Edit};
 use crate::turn::{Body, Turn};
 use memchr::memmem;
 use turnkeep_base::Dialect;
-
-/// What the gateway puts where a provider's proof would stand begins so, and then names the origin: thinking that a Chat
-/// upstream gave, or that nobody signed. No provider made it, so it is nobody's state, and no provider takes it.
-const OUR_ENVELOPE: &str = "turnkeep.";
 
 /// What stands for an assistant's message of which nothing is left, as one without content is refused.
 const NOTHING_LEFT: &[u8] = br#"{"type":"text","text":"..."}"#;
@@ -69,7 +65,7 @@ pub fn strip_opaque_state(turn: &mut Turn<'_>) -> bool {
 pub fn strip_edits(request: &ClientRequest, which: Foreign) -> Vec<Edit> {
     let needles: [&[u8]; 2] = match (request.dialect, which) {
         (Dialect::Chat, Foreign::All) => [b"thinking_blocks", b"thought_signature"],
-        (Dialect::Chat | Dialect::Messages, Foreign::Enveloped) => [OUR_ENVELOPE.as_bytes(); 2],
+        (Dialect::Chat | Dialect::Messages, Foreign::Enveloped) => [PREFIX.as_bytes(); 2],
         (Dialect::Responses, which) => return crate::responses::request::foreign_reasoning(request, which),
         (Dialect::Gemini, which) => return crate::gemini::request::foreign_signatures(request, which),
         (Dialect::Messages, Foreign::All) => [b"thinking"; 2],
@@ -166,7 +162,7 @@ fn is_foreign(r: &mut Reader<'_>, which: Foreign) -> Result<bool, Invalid> {
         }
         Ok(())
     })?;
-    let enveloped = |proof: &str| proof.starts_with(OUR_ENVELOPE);
+    let enveloped = |proof: &str| proof.starts_with(PREFIX);
     Ok(match which {
         Foreign::All => thinking || redacted,
         Foreign::Enveloped => (thinking && enveloped(&proof)) || (redacted && enveloped(&data)),

@@ -6,6 +6,7 @@ use crate::event::{Block, Delta, Event, Finish};
 use crate::json::{Invalid, Kind, Reader};
 use crate::reply::{Progress, ReplyFault, ReplyOptions};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use turnkeep_wire::sse::Frame;
 
 /// Reads one streamed answer. Memory is bounded by the number of blocks.
@@ -13,6 +14,8 @@ use turnkeep_wire::sse::Frame;
 pub struct StreamDecoder {
     /// For tool calls without an id.
     id: String,
+    /// The ids of the calls so far.
+    ids: BTreeSet<String>,
     started: bool,
     slots: Vec<Slot>,
     next: u32,
@@ -118,6 +121,7 @@ impl StreamDecoder {
     pub fn new(options: &ReplyOptions) -> Self {
         StreamDecoder {
             id: options.id.clone(),
+            ids: BTreeSet::new(),
             started: false,
             slots: Vec::new(),
             next: 0,
@@ -213,10 +217,16 @@ impl StreamDecoder {
             "text" => Some((Block::Text, Holds::Text)),
             "thinking" => Some((Block::Thinking, Holds::Thinking)),
             "redacted_thinking" => Some((Block::RedactedThinking(read.data), Holds::Redacted)),
+            "tool_use" if read.name.is_empty() => {
+                let message = "a tool call without a name".to_owned();
+                return Err(Invalid { path: String::new(), message, at: 0 });
+            }
             "tool_use" => {
                 self.called = true;
-                let id = read.id.filter(|id| !id.is_empty());
+                // A result is joined to its call by the id, so an id that was there before is as good as none.
+                let id = read.id.filter(|id| !id.is_empty() && !self.ids.contains(id));
                 let id = id.unwrap_or_else(|| format!("toolu_{}_{}", self.id, self.next));
+                self.ids.insert(id.clone());
                 Some((Block::ToolCall { id, name: read.name }, Holds::Call))
             }
             _ => None,

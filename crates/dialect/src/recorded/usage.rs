@@ -3,7 +3,7 @@
 use super::Recorded;
 use crate::json::{Invalid, Object, Reader, Span};
 use crate::request::{Edit, apply};
-use crate::{chat, messages};
+use crate::{chat, gemini, messages, responses};
 use bytes::Bytes;
 use turnkeep_base::{Dialect, Usage};
 
@@ -15,8 +15,8 @@ pub(super) fn inserted(recorded: &Recorded, usage: &Usage) -> Result<Bytes, Inva
         match recorded.dialect {
             Dialect::Chat => chat::reply_encode::write_usage(&mut object, usage),
             Dialect::Messages => messages::write_usage(&mut object, usage),
-            Dialect::Responses => responses(&mut object, usage),
-            Dialect::Gemini => gemini(&mut object, usage),
+            Dialect::Responses => responses::reply_encode::write_usage(&mut object, usage),
+            Dialect::Gemini => gemini::reply_encode::write_usage(&mut object, usage),
         }
     }
     let (key, other) = match recorded.dialect {
@@ -46,33 +46,6 @@ pub(super) fn inserted(recorded: &Recorded, usage: &Usage) -> Result<Bytes, Inva
         }
     };
     Ok(apply(&recorded.bytes, &[edit]))
-}
-
-fn responses(object: &mut Object<'_>, usage: &Usage) {
-    let mut out = object.object("usage");
-    out.number("input_tokens", usage.total_input());
-    {
-        let mut details = out.object("input_tokens_details");
-        details.number("cached_tokens", usage.cache_read);
-        details.number("cache_write_tokens", usage.cache_write);
-    }
-    out.number("output_tokens", usage.output);
-    out.object("output_tokens_details").number("reasoning_tokens", usage.reasoning);
-    out.number("total_tokens", usage.total());
-}
-
-/// Gemini counts thoughts apart from what the candidates say.
-fn gemini(object: &mut Object<'_>, usage: &Usage) {
-    let mut out = object.object("usageMetadata");
-    out.number("promptTokenCount", usage.total_input());
-    if usage.cache_read > 0 {
-        out.number("cachedContentTokenCount", usage.cache_read);
-    }
-    out.number("candidatesTokenCount", usage.output.saturating_sub(usage.reasoning));
-    if usage.reasoning > 0 {
-        out.number("thoughtsTokenCount", usage.reasoning);
-    }
-    out.number("totalTokenCount", usage.total());
 }
 
 #[cfg(test)]

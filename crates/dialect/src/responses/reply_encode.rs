@@ -244,8 +244,10 @@ impl StreamEncoder {
             Block::Thinking => ItemKind::Reasoning,
             Block::RedactedThinking(data) => ItemKind::Redacted(data.clone()),
             Block::ToolCall { id, name } => {
+                // What was sent is known by its names; only an answer that is written again, or one of this dialect, has
+                // nothing but the client's body.
                 let of_body = || self.echo.as_ref().and_then(|echo| echo.tool(name));
-                let tool = self.names.client(name).or_else(of_body);
+                let tool = if self.names.is_empty() { of_body() } else { self.names.client(name) };
                 ItemKind::Call {
                     call_id: id.clone(),
                     name: tool.map_or(name, |tool| &tool.name).clone(),
@@ -313,7 +315,7 @@ impl StreamEncoder {
 }
 
 /// Both objects of details are always there: clients read them without asking.
-fn write_usage(response: &mut Object<'_>, usage: &Usage) {
+pub(crate) fn write_usage(response: &mut Object<'_>, usage: &Usage) {
     let mut out = response.object("usage");
     out.number("input_tokens", usage.total_input());
     {

@@ -4,6 +4,7 @@
 use super::reply_decode::read::{self, Item, Response, malformed};
 use super::restate::Restate;
 use crate::chat::classify;
+use crate::chat::reply_decode::Shape;
 use crate::event::{Class, Finish};
 use crate::json::{Invalid, Kind, Reader};
 use crate::reply::{Facts, Passed, Progress, ReplyFault, ReplyOptions, named};
@@ -25,13 +26,22 @@ pub struct Tap {
 #[derive(Debug, Default)]
 struct Seen {
     called: bool,
+    /// A call stops in the middle of its arguments.
+    cut: bool,
     refused: bool,
+}
+
+fn is_cut(arguments: &str) -> bool {
+    let mut shape = Shape::default();
+    shape.take(arguments);
+    shape.cut()
 }
 
 impl Seen {
     fn finish(&self, ending: Option<Finish>) -> Finish {
         match ending {
             Some(reason) => reason,
+            None if self.cut => Finish::Length,
             None if self.called => Finish::ToolCalls,
             None if self.refused => Finish::Refusal,
             None => Finish::Stop,
@@ -41,6 +51,7 @@ impl Seen {
     fn item(&mut self, raw: &str) -> Result<(), ReplyFault> {
         let item = Item::over(raw)?;
         self.called |= matches!(&*item.kind, "function_call" | "custom_tool_call");
+        self.cut |= item.kind == "function_call" && item.arguments.as_deref().is_some_and(is_cut);
         if item.kind == "message"
             && let Some(content) = item.content
         {
@@ -70,6 +81,8 @@ impl Seen {
             Ok(())
         })
         .map_err(malformed)?;
+        // Only at the end it is known what the calls have come to, where the end tells them.
+        self.cut &= raws.is_empty();
         raws.iter().try_for_each(|raw| self.item(raw))?;
         Ok(raws.iter().map(|raw| raw.len() as u64).sum())
     }

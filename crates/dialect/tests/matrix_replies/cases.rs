@@ -1,10 +1,10 @@
-//! The answers, each by hand in both dialects, streamed and plain, and what a client must get out of it.
+//! The answers, each by hand in Chat and in Messages, streamed and plain, and what a client must get out of it.
 
 use super::said::{Said, text};
 use serde_json::{Value, json};
 use turnkeep_dialect::chat;
 
-/// One answer, by hand in both dialects.
+/// One answer, by hand in Chat and in Messages.
 pub struct Case {
     pub name: &'static str,
     pub chat: (&'static [&'static str], Value),

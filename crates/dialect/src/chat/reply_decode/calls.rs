@@ -174,6 +174,11 @@ impl Shape {
         self.begun && self.depth == 0
     }
 
+    /// It has begun and is not at its end.
+    pub(crate) fn cut(&self) -> bool {
+        self.begun && self.depth > 0
+    }
+
     /// Reads on; tells how many bytes belong to the object.
     pub(crate) fn take(&mut self, text: &str) -> usize {
         for (at, byte) in text.bytes().enumerate() {

@@ -4,6 +4,7 @@ use super::decode::{hint, says_nothing};
 use super::decode_tools::named;
 use super::missing;
 use crate::json::{Invalid, Kind, Reader};
+use crate::remote::is_http;
 use crate::turn::{At, Body, File, FileSource, Image, Part, Text};
 use std::borrow::Cow;
 
@@ -131,7 +132,7 @@ pub(crate) fn begins(url: &str, start: &str) -> bool {
 }
 
 fn image<'a>(r: &Reader<'a>, url: Text<'a>) -> Result<Image<'a>, Invalid> {
-    if begins(&url, "http://") || begins(&url, "https://") {
+    if is_http(&url) {
         return Ok(Image::Url(url));
     }
     let wrong = |what: &str| {

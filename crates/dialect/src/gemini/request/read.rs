@@ -81,7 +81,8 @@ fn request(r: &mut Reader<'_>, model: &str, counts: bool, seen: &mut Seen) -> Re
         "systemInstruction" => match r.kind()? {
             Kind::String => text(r),
             Kind::Array => parts(r),
-            Kind::Object | Kind::Number | Kind::Bool | Kind::Null => content(r),
+            // Google's own SDKs give it the role `system`, or `user`: it is the prompt whatever it says.
+            Kind::Object | Kind::Number | Kind::Bool | Kind::Null => content(r, |_| true),
         },
         "tools" => list(r, |r, _| tool(r)),
         "toolConfig" => fields::object(r, TOOL_CONFIG, |r, key| match key {
@@ -112,16 +113,17 @@ fn contents(r: &mut Reader<'_>) -> Result<(), Invalid> {
     let mut any = false;
     r.array::<Invalid>(|r, _| {
         any = true;
-        content(r)
+        content(r, |role| matches!(role, "" | "user" | "model" | "function"))
     })?;
     if any { Ok(()) } else { Err(r.fail("expected at least one content, found none")) }
 }
 
-fn content(r: &mut Reader<'_>) -> Result<(), Invalid> {
+/// A content. `function` is the role of results in SDKs of all ages, and means the user's.
+fn content(r: &mut Reader<'_>, known: impl Fn(&str) -> bool) -> Result<(), Invalid> {
     fields::object(r, CONTENT, |r, key| match key {
         "role" => {
             let role = r.string()?;
-            if matches!(&*role, "" | "user" | "model") {
+            if known(&role) {
                 return Ok(());
             }
             let brief: String = role.chars().take(40).collect();

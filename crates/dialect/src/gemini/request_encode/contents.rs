@@ -1,6 +1,7 @@
 //! The system prompt and the contents of a request to Gemini, part by part.
 
 use super::{Dropped, at};
+use crate::document::is_pdf;
 use crate::envelope;
 use crate::gemini::generation;
 use crate::gemini::sentinel::SENTINEL;
@@ -318,6 +319,7 @@ fn write_file(out: &mut Object<'_>, part: &Part<'_>, file: &File<'_>) -> Result<
     match (&file.source, &file.media_type) {
         (FileSource::Plain(text), _) => out.string("text", text),
         (FileSource::Data(data), Some(media_type)) => write_blob(out, media_type, data),
+        (FileSource::Data(data), None) if is_pdf(file) => write_blob(out, "application/pdf", data),
         (FileSource::Data(_), None) => return Err(refused(part, "a file without a media type cannot be carried")),
         (FileSource::Url(_), _) => return Err(by_address(part, "a file")),
     }

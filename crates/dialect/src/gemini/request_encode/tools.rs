@@ -1,11 +1,12 @@
 //! Tools and the choice among them in a request to Gemini.
 
 use super::{Dropped, at};
+use crate::choice::offer;
 use crate::free_text;
 use crate::json::{Array, Invalid, Kind, Object, Reader};
 use crate::tool_names;
 use crate::turn::{Tool, ToolChoice, ToolKind, Turn};
-use std::collections::BTreeSet;
+use std::borrow::Cow;
 use turnkeep_base::Dialect;
 
 /// Writes `tools` and `toolConfig`.
@@ -13,41 +14,29 @@ pub(super) fn write_tools(request: &mut Object<'_>, turn: &Turn<'_>, dropped: &m
     if turn.parallel_tools == Some(false) {
         dropped.insert("parallel_tool_calls".into());
     }
-    if turn.tools.is_empty() {
-        // Without tools there is nothing to choose; a forced choice could not be obeyed.
-        return match &turn.tool_choice {
-            None | Some(ToolChoice::Auto | ToolChoice::None | ToolChoice::Allowed { required: false, .. }) => Ok(()),
-            Some(ToolChoice::Any | ToolChoice::Named(_) | ToolChoice::Allowed { .. } | ToolChoice::Other(_)) => {
-                Err(at("tool_choice", "a tool must be called, but there are no tools"))
-            }
-        };
-    }
-    // Names that may be called count only where a call is asked for; otherwise only their tools are sent.
-    let only: Option<BTreeSet<&str>> = match &turn.tool_choice {
-        Some(ToolChoice::Allowed { required: false, names }) => Some(names.iter().map(|name| &**name).collect()),
+    // Gemini can be told "only these" where a call is asked for; otherwise only their tools are sent.
+    let offer = offer(turn)?;
+    let forced = match &turn.tool_choice {
+        Some(ToolChoice::Allowed { required: true, names }) => Some(names.as_slice()),
         Some(
-            ToolChoice::Auto
+            ToolChoice::Allowed { required: false, .. }
+            | ToolChoice::Auto
             | ToolChoice::None
             | ToolChoice::Any
             | ToolChoice::Named(_)
-            | ToolChoice::Allowed { required: true, .. }
             | ToolChoice::Other(_),
         )
         | None => None,
     };
-    let is_sent = |tool: &&Tool<'_>| match (&tool.kind, &only) {
-        (ToolKind::Function { name, .. } | ToolKind::Custom { name, .. }, Some(only)) => only.contains(&**name),
-        (ToolKind::Function { .. } | ToolKind::Custom { .. } | ToolKind::Hosted(_), _) => true,
-    };
-    let sent: Vec<&Tool<'_>> = turn.tools.iter().filter(is_sent).collect();
-    if sent.is_empty() {
+    if offer.tools.is_empty() {
         return Ok(());
     }
     {
         let mut tools = request.array("tools");
         let mut tool = tools.object();
         let mut declarations = tool.array("functionDeclarations");
-        for tool in sent {
+        let all = forced.map(|_| turn.tools.iter().collect());
+        for tool in all.unwrap_or(offer.tools) {
             write_tool(&mut declarations, tool, dropped)?;
         }
     }
@@ -79,13 +68,11 @@ fn write_tool(declarations: &mut Array<'_>, tool: &Tool<'_>, dropped: &mut Dropp
             if *strict == Some(true) {
                 dropped.insert("tools[].strict".into());
             }
-            (name, description, schema.filter(|schema| *schema != "null"))
+            (name, description.as_deref().map(Cow::Borrowed), schema.filter(|schema| *schema != "null"))
         }
         ToolKind::Custom { name, description, format } => {
-            if format.is_some() {
-                dropped.insert("tools[].format".into());
-            }
-            (name, description, Some(free_text::SCHEMA))
+            let description = free_text::describe(description.as_deref(), format.as_deref());
+            (name, description.map(Cow::Owned), Some(free_text::SCHEMA))
         }
         ToolKind::Hosted(kind) => {
             let message = format!("a tool of the type `{kind}` runs at its own provider and cannot be carried");
@@ -98,7 +85,7 @@ fn write_tool(declarations: &mut Array<'_>, tool: &Tool<'_>, dropped: &mut Dropp
     let mut out = declarations.object();
     out.string("name", &tool_names::sent(name, Dialect::Gemini));
     if let Some(description) = description {
-        out.string("description", description);
+        out.string("description", &description);
     }
     // No schema, and one that says nothing, mean no arguments.
     if let Some(schema) = schema.filter(|schema| !crate::messages::nothing::says_nothing(schema)) {

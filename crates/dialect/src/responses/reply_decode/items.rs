@@ -358,7 +358,9 @@ impl Items {
         let call = item.call_id.as_deref();
         let found = by(&|known| [id, call].into_iter().flatten().any(|id| known.is(id)))
             .or_else(|| by(&|known| known.output == Some(index as u64)))
-            .or_else(|| self.items.get(index).filter(|known| known.kind == kind).map(|_| index));
+            .or_else(|| {
+                self.items.get(index).filter(|known| known.kind == kind && known.output.is_none()).map(|_| index)
+            });
         let place = Place { output: Some(index as u64), item: id, call, part: None };
         let at = match found {
             Some(at) => at,

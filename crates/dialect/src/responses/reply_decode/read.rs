@@ -179,10 +179,10 @@ impl<'a> Response<'a> {
             return Err(classify::in_band(error));
         }
         match (status, self.reason.as_deref()) {
-            ("completed", _) => Ok(None),
-            ("incomplete", Some("content_filter")) => Ok(Some(Finish::Refusal)),
-            // Whatever cut the answer, it is not whole.
-            ("incomplete", _) => Ok(Some(Finish::Length)),
+            ("completed", None) => Ok(None),
+            ("incomplete" | "completed", Some("content_filter")) => Ok(Some(Finish::Refusal)),
+            // Whatever cut the answer, it is not whole, also where a server gives the reason and calls it complete.
+            ("incomplete", _) | ("completed", Some(_)) => Ok(Some(Finish::Length)),
             ("failed", _) => Err(failed("the upstream says that the answer failed, and not why")),
             ("cancelled", _) => Err(failed("the upstream says that the answer was cancelled")),
             ("", _) => Err(ReplyFault::malformed("an answer without `status`")),

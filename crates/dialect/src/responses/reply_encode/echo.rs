@@ -214,22 +214,31 @@ fn one_line(raw: &str) -> Cow<'_, str> {
 
 /// `text` with the `format` that clients read without asking whether it is there.
 fn with_format(raw: &str) -> Result<String, Invalid> {
-    let (mut any, mut there) = (false, false);
     let mut r = Reader::over(raw);
     if r.kind()? != Kind::Object {
         return Ok(raw.to_owned());
     }
-    r.object::<Invalid>(|r, key| {
-        any = true;
-        there |= key == "format" && r.kind()? == Kind::Object;
-        r.skip().map(drop)
-    })?;
-    let rest = raw.strip_prefix('{').unwrap_or_default();
-    Ok(match (there, any) {
-        (true, _) => raw.to_owned(),
-        (false, true) => format!(r#"{{"format":{{"type":"text"}},{rest}"#),
-        (false, false) => r#"{"format":{"type":"text"}}"#.to_owned(),
-    })
+    let mut out = Vec::with_capacity(raw.len() + 32);
+    {
+        let mut object = Object::open(&mut out);
+        let mut there = false;
+        r.object::<Invalid>(|r, key| {
+            let format = key == "format";
+            let object_of_its_own = r.kind()? == Kind::Object;
+            let value = r.raw()?;
+            // `null` asks for what is usual, and two of one key would hide the first.
+            if !format || (object_of_its_own && !there) {
+                object.raw(key, value);
+                there |= format;
+            }
+            Ok(())
+        })?;
+        if !there {
+            object.raw("format", r#"{"type":"text"}"#);
+        }
+    }
+    // It was text, and is.
+    Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
 #[cfg(test)]
@@ -267,7 +276,7 @@ mod tests {
         assert_eq!(echo["instructions"], "a\nb");
         assert_eq!(echo["metadata"], json!({"k": "v"}));
         assert_eq!(echo["temperature"], json!(0.1));
-        assert_eq!(echo["text"]["verbosity"], "low");
+        assert_eq!(echo["text"], json!({"verbosity": "low", "format": {"type": "text"}}));
         assert_eq!(echo["tools"][0]["name"], "f");
         assert_eq!(echo.get("model"), None);
     }

@@ -2,16 +2,13 @@
 
 use crate::chat::request::{begins, data_url};
 use crate::json::{Invalid, Reader};
+use crate::remote::is_http;
 use crate::turn::{Body, File, FileSource, Image, Text};
 use std::borrow::Cow;
 
-fn is_remote(url: &str) -> bool {
-    begins(url, "http://") || begins(url, "https://")
-}
-
 /// The image at an address. The error says what is wrong with the address.
 pub(super) fn image(url: Text<'_>) -> Result<Body<'_>, &'static str> {
-    if is_remote(&url) {
+    if is_http(&url) {
         return Ok(Body::Image(Image::Url(url)));
     }
     if !begins(&url, "data:") {
@@ -33,7 +30,7 @@ pub(super) fn file<'a>(data: Text<'a>, name: Option<Text<'a>>) -> Result<Body<'a
 
 /// A file at an address.
 pub(super) fn remote_file<'a>(url: Text<'a>, name: Option<Text<'a>>) -> Result<Body<'a>, &'static str> {
-    if !is_remote(&url) {
+    if !is_http(&url) {
         return Err("expected an http(s) URL");
     }
     let media_type = name.as_deref().and_then(by_name).map(Cow::Borrowed);

@@ -89,6 +89,8 @@ fn field<'a>(r: &mut Reader<'a>, key: &str, fields: &mut Fields<'a>) -> Result<(
 pub(super) struct Names<'a> {
     /// Names that are taken.
     taken: BTreeSet<String>,
+    /// The number that is tried next for a name that was wanted before.
+    next: BTreeMap<String, u32>,
     /// The canonical names of tools in namespaces, by namespace and name.
     spaced: BTreeMap<(Text<'a>, Text<'a>), String>,
     /// The same by name alone; `None` where several namespaces have the name.
@@ -138,12 +140,15 @@ impl<'a> Names<'a> {
             return known.clone();
         }
         let first = format!("{namespace}__{name}");
-        let mut canonical = first.clone();
-        let mut number = 2;
-        while !self.taken.insert(canonical.clone()) {
-            canonical = format!("{first}_{number}");
-            number += 1;
-        }
+        // Where it stopped counting the last time, so that many names of one form cost no more than each by itself.
+        let number = self.next.entry(first.clone()).or_insert(1);
+        let canonical = loop {
+            let one = if *number == 1 { first.clone() } else { format!("{first}_{number}") };
+            *number += 1;
+            if self.taken.insert(one.clone()) {
+                break one;
+            }
+        };
         self.alone.entry(name.clone()).and_modify(|several| *several = None).or_insert_with(|| Some(canonical.clone()));
         self.spaced.insert(key, canonical.clone());
         canonical
