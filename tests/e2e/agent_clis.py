@@ -14,7 +14,8 @@ import time
 from processes import ROOT
 
 AGENTS = ROOT / ".setup" / "agents"
-LIMIT = 90
+# Seconds for a run: a tool loop and a rate limit of one CLI together take 90 at most.
+LIMIT = 45
 
 
 @dataclasses.dataclass(frozen=True)

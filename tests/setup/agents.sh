@@ -18,6 +18,11 @@ command -v npm >/dev/null 2>&1 || {
   echo "the agent CLIs need Node 20 or newer with npm, which were not found. Run: apt-get install -y nodejs npm" >&2
   exit 1
 }
+# Why 20 is enough: install.sh.
+node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20 ? 1 : 0)' || {
+  echo "the agent CLIs need Node 20 or newer, found $(node --version). Run, for a newer one in .setup/node: bash tests/setup/install.sh" >&2
+  exit 1
+}
 [ $# -gt 0 ] || set -- $(python3 -c 'import json,sys; print(*json.load(open(sys.argv[1])))' "$versions")
 for name in "$@"; do
   package="$(package_of "$name")"

@@ -7,6 +7,7 @@ cd "$(dirname "$0")/../.."
 target="$(realpath -m "${CARGO_TARGET_DIR:-target}")"
 export TURNKEEP_BIN="${TURNKEEP_BIN:-$target/ci/turnkeep}" PYTHONDONTWRITEBYTECODE=1 PATH="$PWD/.setup/node/bin:$PATH"
 [ -x "$TURNKEEP_BIN" ] || { echo "no gateway at $TURNKEEP_BIN. Run: cargo build --profile ci -p turnkeep" >&2; exit 1; }
+[ -x .setup/current/bin/python ] || { echo "the Python packages of the tests are not in .setup/current. Run: bash tests/setup/install.sh" >&2; exit 1; }
 
 tests=(tests/e2e/test_agents.py)
 names=(claude-code codex gemini-cli opencode qwen-code)

@@ -29,7 +29,10 @@ has python3 || apt+=(python3)
 python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || apt+=(python3-venv)
 has ip || apt+=(iproute2)
 has unshare || apt+=(util-linux)
-# Debian's own Node may be too old for the clients; then its npm fetches a newer one into .setup/node.
+# Debian's own Node may be too old for the clients; then its npm fetches a newer one into .setup/node. 20, which Debian 13 has,
+# is enough: several of the locked packages declare 22 in their `engines` (Claude Code, Qwen Code, openai, @google/genai, the AI
+# SDK), npm only warns of it, and every test of theirs passes on 20.20. One that really needs 22 will fail in its tests: then
+# raise the number here and in agents.sh.
 node_is_new() { has node && node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20 ? 1 : 0)'; }
 export PATH="$PWD/.setup/node/bin:$PATH"
 has node || apt+=(nodejs)

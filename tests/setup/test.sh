@@ -66,7 +66,7 @@ for set in previous older; do
 done
 step "frameworks" frameworks "${denied[@]}" .setup/frameworks/bin/python "${pytest[@]}" tests/e2e/test_frameworks.py || true
 counted+=("$report/frameworks.log")
-# The real programs, each at most 90 s; `make test-clients ALL=1` has every dialect of theirs and every fault.
+# The real programs: 90 s at most for a tool loop and a rate limit of one of them, 45 s a run; `make test-clients ALL=1` has every dialect of theirs and every fault.
 step "agent CLIs" agents "${denied[@]}" .setup/current/bin/python "${pytest[@]}" --durations=0 tests/e2e/test_agents.py || true
 counted+=("$report/agents.log")
 

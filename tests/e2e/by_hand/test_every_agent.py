@@ -7,7 +7,7 @@ import secrets
 
 import pytest
 
-from agent_clis import AGENTS_BY_NAME
+from agent_clis import AGENTS_BY_NAME, LIMIT
 from agent_scene import (
     PROMPT,
     UPSTREAMS,
@@ -51,7 +51,8 @@ ENDS_AT_AN_ERROR = {"cline", "cline-responses", "gemini-cli", "opencode-messages
 def test_a_fault_is_repaired_or_told_and_never_taken_for_an_answer(tmp_path, name, upstream, fault, record_property):
     installed(name)
     with Scene(tmp_path, name, upstream, [fails_once(FAULTS[fault]), says_done]) as scene:
-        ran = scene.desk.run("Say that all of it is done.")
+        # Some wait long before they ask again.
+        ran = scene.desk.run("Say that all of it is done.", seconds=2 * LIMIT)
         if fault.endswith("in the answer") and name in ENDS_AT_AN_ERROR and ran.code != 0:
             assert "All of it is done now." not in ran.out, ran
             record_property("came_out", "error")

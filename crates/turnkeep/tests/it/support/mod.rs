@@ -1,5 +1,5 @@
 //! What every test of the whole gateway needs: a gateway over labs ([`world`]), a client whose socket the test holds
-//! ([`client`]; [`listen`] for other ways in), the gateway as a process of its own ([`binary`]), and the shapes of both dialects ([`dialects`]).
+//! ([`client`]; [`listen`] for other ways in), the gateway as a process of its own ([`binary`]), and the shapes of the dialects ([`dialects`]).
 
 #![allow(dead_code, unused_imports, reason = "each of the test binaries that share this uses its part of it")]
 
