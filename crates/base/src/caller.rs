@@ -33,6 +33,15 @@ impl CallerScope {
         }
     }
 
+    /// The scope as it is written: whose everything is that is kept. Two scopes never share one, as no key's name holds a
+    /// slash.
+    pub fn owner(&self) -> Arc<str> {
+        match self {
+            CallerScope::Scoped { key, user: None } | CallerScope::Bare { key } => key.clone(),
+            CallerScope::Scoped { user: Some(_), .. } => self.to_string().into(),
+        }
+    }
+
     /// Answers may be kept for it.
     pub fn is_scoped(&self) -> bool {
         match self {
