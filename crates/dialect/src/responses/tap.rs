@@ -3,7 +3,6 @@
 
 use super::reply_decode::read::{self, Item, Response, malformed};
 use super::restate::Restate;
-use super::terminal;
 use crate::chat::classify;
 use crate::event::{Class, Finish};
 use crate::json::{Invalid, Kind, Reader};
@@ -130,7 +129,7 @@ impl Tap {
             return open(Class::Preamble);
         };
         self.passed = true;
-        if let Some(status) = terminal(kind) {
+        if let Some(status) = super::terminal(kind) {
             let response = Response::over(fields.response.unwrap_or("{}"))?;
             let ending = response.ending(status)?;
             head(&response, facts);
