@@ -1,7 +1,8 @@
 -- What callers store beyond single turns: responses, conversations, for each item the response that holds it, and for each
 -- idempotency key of a background response that response.
 -- content is sealed under the master key, and there is no row without one. key is a keyed hash of the id, 128 bits.
--- used counts uses, over all rows: what a caller has not used for longest has the smallest.
+-- used numbers the uses of one caller's rows that were written down (one that prolongs a row by too little is not): what the
+-- caller has not used for longest has the smallest.
 CREATE TABLE stored (
     kind     TEXT NOT NULL CHECK (kind IN ('response', 'conversation', 'item', 'retry')),
     caller   TEXT NOT NULL,

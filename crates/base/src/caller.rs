@@ -33,6 +33,15 @@ impl CallerScope {
         }
     }
 
+    /// The owner's name of everything that is kept for it. Two for which something is kept never share one, as no key's name
+    /// holds a slash.
+    pub fn owner(&self) -> Arc<str> {
+        match self {
+            CallerScope::Scoped { key, user: None } | CallerScope::Bare { key } => key.clone(),
+            CallerScope::Scoped { user: Some(_), .. } => self.to_string().into(),
+        }
+    }
+
     /// Answers may be kept for it.
     pub fn is_scoped(&self) -> bool {
         match self {
@@ -48,5 +57,20 @@ impl fmt::Display for CallerScope {
             CallerScope::Scoped { key, user: Some(user) } => write!(f, "{key}/{user}"),
             CallerScope::Scoped { key, user: None } | CallerScope::Bare { key } => f.write_str(key),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_owner_is_the_key_or_a_user_behind_it_and_whatever_the_user_is_called_no_other_key() {
+        let of = |key: &str, user: Option<&str>| {
+            CallerScope::Scoped { key: key.into(), user: user.map(Arc::from) }.owner().to_string()
+        };
+        assert_eq!((of("team", None).as_str(), of("team", Some("ann")).as_str()), ("team", "team/ann"));
+        assert_ne!(of("team", Some("a/b")), of("team", Some("a")));
+        assert!(of("team", Some("")).starts_with("team/"), "a slash stands behind the key, and in no key");
     }
 }

@@ -28,7 +28,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use turnkeep_base::limit::LEDGER_WAIT;
-use turnkeep_base::{AccountId, AttemptId, CallerScope, ClientError, Evidence, Fault, FaultKind, Fingerprint, Phase};
+use turnkeep_base::{AccountId, AttemptId, ClientError, Evidence, Fault, FaultKind, Fingerprint, Phase};
 use turnkeep_dialect::recorded::Recorded;
 use turnkeep_dialect::reply;
 use turnkeep_dialect::tool_names::ToolNames;
@@ -146,10 +146,7 @@ impl Drive {
         let jitter = engine.random.bits() as u64;
         let reservation = input.terms.reservation.take();
         let keep = input.terms.keep.take();
-        let scope = match &input.caller {
-            CallerScope::Scoped { key, user: None } => key.clone(),
-            CallerScope::Scoped { user: Some(_), .. } | CallerScope::Bare { .. } => input.caller.to_string().into(),
-        };
+        let scope = input.caller.owner();
         let recorder = Recorder::new(&engine.recording, keeps(&input));
         Drive {
             engine,

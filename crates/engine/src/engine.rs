@@ -228,7 +228,8 @@ impl Engine {
         let now = if by > 0 {
             self.tally.turns_open.fetch_add(1, Ordering::Relaxed) + 1
         } else {
-            self.tally.turns_open.fetch_sub(1, Ordering::Relaxed) - 1
+            // Whoever sees that it has ended sees what it counted.
+            self.tally.turns_open.fetch_sub(1, Ordering::Release) - 1
         };
         if now == 0 {
             self.idle.send_modify(|times| *times = times.wrapping_add(1));

@@ -28,14 +28,64 @@ pub fn memory(bytes: usize) -> Arc<Semaphore> {
     Arc::new(Semaphore::new((bytes / UNIT).clamp(1, Semaphore::MAX_PERMITS)))
 }
 
-/// A further share of that memory, for what is added to a body.
-pub fn more(memory: &Arc<Semaphore>, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, ClientError> {
-    let full = || {
-        let message = "the gateway holds as many request bodies as it may; try again in a moment";
-        ClientError::new(503, "gateway_exhausted", message)
-    };
-    let units = u32::try_from(bytes.div_ceil(UNIT)).map_err(|_| full())?;
-    memory.clone().try_acquire_many_owned(units).map(Some).map_err(|_| full())
+/// A share of that memory that grows with what it is for.
+#[derive(Debug)]
+pub struct Share {
+    memory: Arc<Semaphore>,
+    permit: Option<OwnedSemaphorePermit>,
+    bytes: usize,
+}
+
+impl Share {
+    /// Of this memory, for nothing yet.
+    pub fn of(memory: &Arc<Semaphore>) -> Self {
+        Share { memory: memory.clone(), permit: None, bytes: 0 }
+    }
+
+    /// Takes room for so many more bytes, before they are held.
+    ///
+    /// # Errors
+    /// A 503 where the memory has no such room; what was taken stays.
+    pub fn add(&mut self, bytes: usize) -> Result<(), ClientError> {
+        self.reserve(self.bytes.saturating_add(bytes))
+    }
+
+    /// Takes room for so many bytes in all.
+    ///
+    /// # Errors
+    /// As [`Share::add`].
+    pub fn reserve(&mut self, bytes: usize) -> Result<(), ClientError> {
+        let full = || {
+            let message = "the gateway holds as many request bodies as it may; try again in a moment";
+            ClientError::new(503, "gateway_exhausted", message)
+        };
+        let held = self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let wanted = bytes.div_ceil(UNIT);
+        if wanted > held {
+            let more = u32::try_from(wanted - held).map_err(|_| full())?;
+            let more = self.memory.clone().try_acquire_many_owned(more).map_err(|_| full())?;
+            match &mut self.permit {
+                Some(permit) => permit.merge(more),
+                None => self.permit = Some(more),
+            }
+        }
+        self.bytes = self.bytes.max(bytes);
+        Ok(())
+    }
+
+    /// Gives back what is beyond so many bytes; the rest is held until this is dropped.
+    pub fn shrunk(mut self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        if let Some(permit) = &mut self.permit {
+            let surplus = permit.num_permits().saturating_sub(bytes.div_ceil(UNIT));
+            drop(permit.split(surplus));
+        }
+        self.permit
+    }
+
+    /// All of it, held until this is dropped.
+    pub fn whole(self) -> Option<OwnedSemaphorePermit> {
+        self.permit
+    }
 }
 
 /// Why a body could not be read.
@@ -71,25 +121,8 @@ async fn collect(
     memory: &Arc<Semaphore>,
     too_large: impl Fn() -> Unread,
 ) -> Result<ReadBody, Unread> {
-    let full = || {
-        let message = "the gateway holds as many request bodies as it may; try again in a moment";
-        Unread::Refused(ClientError::new(503, "gateway_exhausted", message))
-    };
-    let mut share: Option<OwnedSemaphorePermit> = None;
-    let mut reserve = |bytes: usize| -> Result<(), Unread> {
-        let held = share.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let wanted = bytes.div_ceil(UNIT);
-        if wanted <= held {
-            return Ok(());
-        }
-        let more = u32::try_from(wanted - held).map_err(|_| full())?;
-        let more = memory.clone().try_acquire_many_owned(more).map_err(|_| full())?;
-        match &mut share {
-            Some(share) => share.merge(more),
-            None => share = Some(more),
-        }
-        Ok(())
-    };
+    let mut share = Share::of(memory);
+    let mut reserve = |bytes: usize| share.reserve(bytes).map_err(Unread::Refused);
     let mut first: Option<Bytes> = None;
     let mut joined = Vec::new();
     while let Some(frame) = body.frame().await {
@@ -118,7 +151,7 @@ async fn collect(
         joined.extend_from_slice(&data);
     }
     let bytes = first.unwrap_or_else(|| joined.into());
-    Ok(ReadBody { bytes, share })
+    Ok(ReadBody { bytes, share: share.whole() })
 }
 
 /// The room for a body of which `length` bytes have come: doubled, so that it is not copied for every piece, but never
@@ -141,6 +174,22 @@ fn broken(error: &BodyError) -> Unread {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_share_grows_with_what_it_is_for_and_gives_back_what_it_does_not_need() {
+        let all = memory(4 * UNIT);
+        let mut share = Share::of(&all);
+        share.add(UNIT / 2).unwrap();
+        share.add(UNIT / 2).unwrap();
+        assert_eq!(all.available_permits(), 3, "bytes are added up, not units");
+        share.add(2 * UNIT).unwrap();
+        let error = share.add(UNIT + 1).unwrap_err();
+        assert_eq!((error.status, error.code, all.available_permits()), (503, "gateway_exhausted", 1));
+        let rest = share.shrunk(UNIT);
+        assert_eq!(all.available_permits(), 3);
+        drop(rest);
+        assert_eq!(all.available_permits(), 4);
+    }
 
     #[test]
     fn the_room_for_a_body_follows_what_has_come_not_what_was_announced() {

@@ -1,9 +1,11 @@
 //! What URLs in a request name, fetched before the turn starts where one of its upstreams takes bytes only.
 
+use crate::read_body::Share;
 use crate::service::Gateway;
 use futures_util::StreamExt;
 use futures_util::stream;
 use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
 use turnkeep_base::{ClientError, Dialect};
 use turnkeep_dialect::json::Invalid;
 use turnkeep_dialect::remote::remote_urls;
@@ -21,29 +23,31 @@ const MAX_BYTES: u64 = 40 << 20;
 const AT_ONCE: usize = 4;
 
 /// Fetches what the request's URLs name for a caller, by its key's name, if one of the routes needs it. What failed is an
-/// error of the routes that need it; where none of the model's own routes could do without, of the whole turn.
+/// error of the routes that need it; where none of the model's own routes could do without, of the whole turn. Comes with its
+/// share of the memory that bodies may take, which grows with each fetch.
 pub async fn fetch(
     gateway: &Gateway,
     caller: &str,
     request: &ClientRequest,
     routes: &[Route],
-) -> Result<Arc<Fetches>, ClientError> {
+) -> Result<(Arc<Fetches>, Option<OwnedSemaphorePermit>), ClientError> {
     let needs = |route: &Route| route.upstream.dialect == Dialect::Gemini;
     let generates = match request.operation {
         Operation::Generate | Operation::CountTokens => true,
         Operation::Complete | Operation::Embed => false,
     };
     if !generates || request.dialect == Dialect::Gemini || !routes.iter().any(needs) {
-        return Ok(Arc::default());
+        return Ok((Arc::default(), None));
     }
     let turn = request.turn().map_err(ClientError::from)?;
     let wanted = wanted(&turn);
     if wanted.is_empty() {
-        return Ok(Arc::default());
+        return Ok((Arc::default(), None));
     }
     let fetch = gateway.fetch.load();
     let tally = &gateway.engine.tally;
-    let fetched = all(fetch.as_ref().as_deref(), caller, wanted).await;
+    let mut share = Share::of(&gateway.memory);
+    let fetched = all(fetch.as_ref().as_deref(), caller, wanted, &mut share).await?;
     for outcome in fetched.values() {
         tally.fetches.add();
         match outcome {
@@ -55,22 +59,22 @@ pub async fn fetch(
     let unavoidable = own.all(needs);
     match fetched.values().find_map(|outcome| outcome.as_ref().err()).filter(|_| unavoidable) {
         Some(invalid) => Err(invalid.clone().into()),
-        None => Ok(Arc::new(fetched)),
+        None => Ok((Arc::new(fetched), share.whole())),
     }
 }
 
-/// The memory that they take, in bytes.
-pub fn held(fetches: &Fetches) -> usize {
-    fetches.values().flatten().map(|fetched| fetched.base64.len()).sum()
-}
-
-async fn all(fetch: Option<&dyn Fetch>, caller: &str, wanted: Vec<(&str, String)>) -> Fetches {
+async fn all(
+    fetch: Option<&dyn Fetch>,
+    caller: &str,
+    wanted: Vec<(&str, String)>,
+    share: &mut Share,
+) -> Result<Fetches, ClientError> {
     let mut out = Fetches::new();
     let invalid = |path: &str, message: String| Invalid { path: path.to_owned(), message, at: 0 };
     let Some(fetch) = fetch else {
         let message = "the model's upstream takes bytes, not URLs, and this gateway does not fetch; send the bytes";
         out.extend(wanted.iter().map(|(url, path)| ((*url).to_owned(), Err(invalid(path, message.into())))));
-        return out;
+        return Ok(out);
     };
     let (now, beyond) = wanted.split_at(wanted.len().min(MAX_URLS));
     for (url, path) in beyond {
@@ -91,6 +95,7 @@ async fn all(fetch: Option<&dyn Fetch>, caller: &str, wanted: Vec<(&str, String)
         let outcome = match outcome {
             Ok(fetched) if bytes + fetched.bytes <= MAX_BYTES => {
                 bytes += fetched.bytes;
+                share.add(fetched.base64.len())?;
                 Ok(fetched)
             }
             Ok(_) => Err(format!("what the turn's URLs name is longer than {MAX_BYTES} bytes together; send less")),
@@ -98,7 +103,7 @@ async fn all(fetch: Option<&dyn Fetch>, caller: &str, wanted: Vec<(&str, String)
         };
         out.insert(url, outcome.map_err(|message| invalid(&path, message)));
     }
-    out
+    Ok(out)
 }
 
 /// The URLs, each once, with the path in the client's body where it first stands.
@@ -109,6 +114,7 @@ fn wanted<'t>(turn: &'t Turn<'_>) -> Vec<(&'t str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::read_body;
     use futures_util::future::BoxFuture;
     use parking_lot::Mutex;
     use turnkeep_dialect::request;
@@ -117,6 +123,7 @@ mod tests {
     /// Serves `size` bytes for every URL but those with `bad` in them.
     struct Scripted {
         size: u64,
+        base64: String,
         asked: Mutex<Vec<String>>,
     }
 
@@ -127,7 +134,7 @@ mod tests {
             let outcome = if url.contains("bad") {
                 Err(FetchError { why: "a.example: it answered 404".into(), refused: false })
             } else {
-                Ok(Fetched { media_type: "image/png", base64: "AA==".into(), bytes: self.size })
+                Ok(Fetched { media_type: "image/png", base64: self.base64.as_str().into(), bytes: self.size })
             };
             Box::pin(std::future::ready(outcome))
         }
@@ -140,11 +147,27 @@ mod tests {
         request::read(Dialect::Chat, Operation::Generate, body.into()).unwrap()
     }
 
+    fn share(bytes: usize) -> Share {
+        Share::of(&read_body::memory(bytes))
+    }
+
+    #[tokio::test]
+    async fn what_is_fetched_takes_its_memory_as_it_comes_and_no_more_is_fetched_than_has_room() {
+        let urls: Vec<String> = (0..MAX_URLS).map(|at| format!("https://a.example/{at}.png")).collect();
+        let request = request(&urls.iter().map(String::as_str).collect::<Vec<_>>());
+        let turn = request.turn().unwrap();
+        let base64 = "A".repeat(16 << 10);
+        let scripted = Scripted { size: 3, base64, asked: Mutex::default() };
+        let error = all(Some(&scripted), "tester", wanted(&turn), &mut share(32 << 10)).await.unwrap_err();
+        assert_eq!((error.status, error.code), (503, "gateway_exhausted"));
+        assert!(scripted.asked.into_inner().len() <= 2 + AT_ONCE);
+    }
+
     async fn fetch_all(size: u64, urls: &[&str]) -> (Fetches, Vec<String>) {
-        let scripted = Scripted { size, asked: Mutex::default() };
+        let scripted = Scripted { size, base64: "AA==".into(), asked: Mutex::default() };
         let request = request(urls);
         let turn = request.turn().unwrap();
-        let fetched = all(Some(&scripted), "tester", wanted(&turn)).await;
+        let fetched = all(Some(&scripted), "tester", wanted(&turn), &mut share(1 << 20)).await.unwrap();
         (fetched, scripted.asked.into_inner())
     }
 
@@ -176,7 +199,7 @@ mod tests {
     async fn a_gateway_that_does_not_fetch_says_so() {
         let request = request(&["https://a.example/1.png"]);
         let turn = request.turn().unwrap();
-        let fetched = all(None, "tester", wanted(&turn)).await;
+        let fetched = all(None, "tester", wanted(&turn), &mut share(1 << 20)).await.unwrap();
         let refused = fetched["https://a.example/1.png"].as_ref().unwrap_err();
         assert!(refused.message.contains("does not fetch") && refused.path == "messages[0].content[0]");
     }

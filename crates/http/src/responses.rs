@@ -22,7 +22,7 @@ mod state;
 mod test_library;
 
 pub(crate) use background::{Background, start};
-pub(crate) use begin::{Begin, Begun, begin, plain};
+pub(crate) use begin::{Begin, Begun, begin, counted, plain};
 pub(crate) use library::Library;
 pub use paths::StoredPlace;
 pub(crate) use paths::{methods, place};
@@ -33,13 +33,9 @@ use crate::respond;
 use http::{Response, StatusCode};
 use turnkeep_base::{CallerScope, ClientError, Dialect, TurnId};
 
-/// A caller's scope as it is written, the same as the engine's; `None` for one that nothing is kept for.
+/// Whose everything is that is stored for a caller; `None` for one that nothing is kept for.
 pub(crate) fn scope_name(caller: &CallerScope) -> Option<std::sync::Arc<str>> {
-    match caller {
-        CallerScope::Scoped { key, user: None } => Some(key.clone()),
-        CallerScope::Scoped { user: Some(_), .. } => Some(caller.to_string().into()),
-        CallerScope::Bare { .. } => None,
-    }
+    caller.is_scoped().then(|| caller.owner())
 }
 
 /// An upgrade of this path is refused with the one status upon which clients take up HTTP at once.

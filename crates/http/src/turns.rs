@@ -142,6 +142,9 @@ async fn admit(
                 }
             }
         }
+        (Dialect::Responses, Operation::CountTokens) => {
+            responses::counted(gateway, &whose, body.bytes).await.map_err(refuse)?
+        }
         (Dialect::Chat | Dialect::Responses | Dialect::Messages | Dialect::Gemini, _) => responses::plain(body.bytes),
     };
     let Begun { body: bytes, shown, keep, background, trigger, share } = begun;
@@ -164,10 +167,9 @@ async fn admit(
     };
     let routes = compacting(routes, trigger).map_err(refuse)?;
     let held = gateway.meters.reserve(caller, estimate(&read, &routes)).map_err(limited)?;
-    let fetched = remote::fetch(gateway, &caller.name, &read, &routes).await.map_err(refuse)?;
+    let (fetched, fetched_share) = remote::fetch(gateway, &caller.name, &read, &routes).await.map_err(refuse)?;
     // Fetching can take long, too.
     refuse_if_draining(gateway)?;
-    let fetched_share = read_body::more(&gateway.memory, remote::held(&fetched)).map_err(refuse)?;
     let session = identity::session(&read, &|name| head.headers.get(name)?.to_str().ok());
     let terms = Terms {
         session,

@@ -9,6 +9,7 @@ mod items;
 pub(super) mod read;
 mod texts;
 
+use super::terminal;
 use crate::chat::classify;
 use crate::event::{Event, Finish};
 use crate::json::{Invalid, Reader};
@@ -70,6 +71,10 @@ impl StreamDecoder {
             return Err(passed_over());
         }
         let kind = fields.kind.strip_prefix("response.").unwrap_or(&fields.kind);
+        if let Some(status) = terminal(kind) {
+            let response = Response::over(fields.response.unwrap_or("{}"))?;
+            return self.end(&response, status, events).map(|()| Progress::Done);
+        }
         match kind {
             "created" | "in_progress" | "queued" => {
                 self.start(&Response::over(fields.response.unwrap_or("{}"))?, events);
@@ -88,15 +93,6 @@ impl StreamDecoder {
             "custom_tool_call_input.delta" => self.arguments(&fields, Kind::Custom, events)?,
             "function_call_arguments.done" => self.whole_arguments(&fields, Kind::Call, events)?,
             "custom_tool_call_input.done" => self.whole_arguments(&fields, Kind::Custom, events)?,
-            "completed" | "incomplete" | "failed" | "cancelled" => {
-                let response = Response::over(fields.response.unwrap_or("{}"))?;
-                return self.end(&response, kind, events).map(|()| Progress::Done);
-            }
-            // The status alone says how it ended.
-            "done" => {
-                let response = Response::over(fields.response.unwrap_or("{}"))?;
-                return self.end(&response, "", events).map(|()| Progress::Done);
-            }
             "content_part.added" | "reasoning_summary_part.added" | "keepalive" => {}
             "error" => return Err(classify::in_band(&String::from_utf8_lossy(data))),
             "" if fields.error => return Err(classify::in_band(&String::from_utf8_lossy(data))),

@@ -142,6 +142,18 @@ impl Tap {
             return open(Class::Preamble);
         };
         self.passed = true;
+        if let Some(status) = super::terminal(kind) {
+            let response = Response::over(fields.response.unwrap_or("{}"))?;
+            let ending = response.ending(status)?;
+            head(&response, facts);
+            let bytes = self.seen.output(response.output.unwrap_or("[]"))?;
+            if facts.content_bytes == 0 {
+                facts.content_bytes = bytes;
+            }
+            facts.usage = response.usage.or(facts.usage);
+            facts.finish = Some(self.seen.finish(ending));
+            return Ok(Passed { class: Some(Class::Terminal), progress: Progress::Done });
+        }
         match kind {
             "created" | "in_progress" | "queued" => {
                 let response = Response::over(fields.response.unwrap_or("{}"))?;
@@ -153,18 +165,6 @@ impl Tap {
                 open(Class::Preamble)
             }
             "content_part.added" | "reasoning_summary_part.added" => open(Class::Preamble),
-            "completed" | "incomplete" | "failed" | "cancelled" | "done" => {
-                let response = Response::over(fields.response.unwrap_or("{}"))?;
-                let ending = response.ending(if kind == "done" { "" } else { kind })?;
-                head(&response, facts);
-                let bytes = self.seen.output(response.output.unwrap_or("[]"))?;
-                if facts.content_bytes == 0 {
-                    facts.content_bytes = bytes;
-                }
-                facts.usage = response.usage.or(facts.usage);
-                facts.finish = Some(self.seen.finish(ending));
-                Ok(Passed { class: Some(Class::Terminal), progress: Progress::Done })
-            }
             _ => {
                 if let Some(delta) = &fields.delta {
                     facts.content_bytes += delta.len() as u64;

@@ -66,12 +66,16 @@ impl Drive {
         keeps(&self.input)
     }
 
-    /// The request's fingerprint, with the headers that change what it asks for.
+    /// The request's fingerprint, with the headers that change what it asks for. One that was filled in is known by what its
+    /// client sent as well: two conversations may hold the same, and an answer belongs to one of them.
     pub(super) fn request_print(&mut self) -> Fingerprint {
         let (key, input) = (&self.engine.hash_key, &self.input);
         *self.known.request.get_or_insert_with(|| {
             let request = identity::request(key, &input.request);
             let mut parts = vec![&request.0[..], if input.beta { b"beta" } else { b"" }];
+            if let Some(shown) = &input.terms.shown {
+                parts.extend([&b"shown"[..], shown]);
+            }
             for name in ASKING_HEADERS {
                 let values = input.headers.get_all(name).iter();
                 parts.extend(values.flat_map(|value| [name.as_bytes(), value.as_bytes()]));
@@ -89,11 +93,14 @@ impl Drive {
         }
     }
 
-    /// The fingerprint of the request's bytes as they came: cheaper than what they mean, and enough for a retry.
+    /// The fingerprint of the request's bytes as they came, and as they were filled in: cheaper than what they mean, and
+    /// enough for a retry.
     pub(super) fn bytes_print(&mut self) -> Fingerprint {
-        let (key, request) = (&self.engine.hash_key, &self.input.request);
+        let (key, input) = (&self.engine.hash_key, &self.input);
         *self.known.bytes.get_or_insert_with(|| {
-            identity::of_parts(key, "bytes", &[request.dialect.name().as_bytes(), &request.body])
+            let mut parts = vec![input.request.dialect.name().as_bytes(), &input.request.body];
+            parts.extend(input.terms.shown.as_deref());
+            identity::of_parts(key, "bytes", &parts)
         })
     }
 

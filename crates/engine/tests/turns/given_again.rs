@@ -285,3 +285,30 @@ async fn an_idempotency_key_whose_answer_cannot_change_its_form_remembers_the_on
     let again = world.delivered(&keyed(true)).await;
     assert_eq!((world.upstream.calls(), again.header("x-turnkeep-cache")), (2, "hit"));
 }
+
+const ONE_CONVERSATION: Option<&str> = Some(r#"{"conversation":"conv_1"}"#);
+const ANOTHER: Option<&str> = Some(r#"{"conversation":"conv_2"}"#);
+
+#[tokio::test]
+async fn a_held_answer_of_one_conversation_is_not_given_in_another_that_holds_the_same() {
+    let world = world();
+    world.lost(&Ask { shown: ONE_CONVERSATION, ..uncached(true) }).await;
+    let other = world.delivered(&Ask { shown: ANOTHER, ..uncached(true) }).await;
+    assert_eq!((world.upstream.calls(), other.header("x-turnkeep-cache")), (2, "off"));
+    let own = world.delivered(&Ask { shown: ONE_CONVERSATION, ..uncached(true) }).await;
+    assert_eq!((world.upstream.calls(), own.header("x-turnkeep-cache")), (2, "held"));
+}
+
+#[tokio::test]
+async fn an_answer_on_its_way_in_one_conversation_is_not_waited_for_in_another() {
+    let world = world();
+    let first = world.start(&Ask { shown: ONE_CONVERSATION, ..uncached(true) }).told().await;
+    while world.engine.kept.joinable() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let retry = world.start(&Ask { shown: ONE_CONVERSATION, ..uncached(true) });
+    let other = world.start(&Ask { shown: ANOTHER, ..uncached(true) }).told().await.arrives();
+    assert_eq!((other.header("x-turnkeep-cache"), world.upstream.calls()), ("off", 2));
+    first.goes_missing();
+    assert_eq!(retry.told().await.arrives().header("x-turnkeep-cache"), "held");
+}

@@ -318,6 +318,8 @@ pub struct Ask {
     pub bypass: bool,
     pub idempotency: Option<&'static str>,
     pub shared: bool,
+    /// What the client sent, where the request was filled in.
+    pub shown: Option<&'static str>,
 }
 
 pub fn ask(stream: bool) -> Ask {
@@ -331,6 +333,7 @@ pub fn ask(stream: bool) -> Ask {
         bypass: false,
         idempotency: None,
         shared: false,
+        shown: None,
     }
 }
 
@@ -406,6 +409,7 @@ impl World {
             cache: ask.cache.then_some(Duration::from_secs(300)),
             bypass: ask.bypass,
             idempotency: ask.idempotency.map(str::to_owned),
+            shown: ask.shown.map(Bytes::from),
             reservation: Some(Box::new(Reserved { written: self.written.clone(), settled: false })),
             ..Terms::default()
         };

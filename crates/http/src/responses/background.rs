@@ -21,6 +21,7 @@ use turnkeep_base::receipt::Level;
 use turnkeep_base::{ClientError, Dialect, TurnId};
 use turnkeep_dialect::reply::heartbeat;
 use turnkeep_dialect::request::StreamForm;
+use turnkeep_dialect::responses::terminal;
 use turnkeep_engine::TurnInput;
 use turnkeep_engine::pipe::{Gone, ReplyReader, ReplyWriter, reply_pipe};
 use turnkeep_engine::ports::StoredKind;
@@ -84,13 +85,11 @@ async fn begin(
     };
     let thing = library.thing(StoredKind::Response, &scope, &id, library.now_ms(), stored.to_bytes());
     let retried = retry.as_ref().map(|retry| retry.thing(library, &scope, &id));
-    library.begin_running(&scope, &id, &running)?;
-    if let Err(error) = library.put([thing].into_iter().chain(retried).collect()).await {
-        library.end_running(&scope, &id);
-        return Err(error);
-    }
+    let begins = library.begin_running(&scope, &id, &running)?;
+    library.put([thing].into_iter().chain(retried).collect()).await?;
     drop(retry);
     let reader = gateway.engine.start(turn_input);
+    begins.begun();
     let place = Place { library: library.clone(), scope, id };
     tokio::spawn(pump(reader, running.clone(), place, gateway.receipts.clone()));
     if stream {
@@ -115,28 +114,31 @@ struct Place {
     id: String,
 }
 
+/// However the taking of events ends, it has ended.
+struct Taking(Arc<Running>);
+
+impl Drop for Taking {
+    fn drop(&mut self) {
+        self.0.drained();
+    }
+}
+
 /// Takes what a background turn says. Letting the turn's reader go cancels it.
 async fn pump(mut reader: ReplyReader, running: Arc<Running>, place: Place, receipts: Receipts) {
     let Place { library, scope, id } = &place;
     let mut frames = sse::Reader::new(MAX_EVENT.saturating_mul(2));
     let mut changed = running.changes();
     let mut cancelled = std::pin::pin!(changed.wait_for(|_| running.is_cancelled()));
-    // The turn's closing ends it, unless that has been.
-    let cut_short = || {
-        if library.running(scope, id).is_none() {
-            running.end();
-        }
-    };
+    let _taking = Taking(running.clone());
     let head = tokio::select! {
         head = poll_fn(|cx| reader.poll_head(cx)) => head,
-        _ = cancelled.as_mut() => return cut_short(),
+        _ = cancelled.as_mut() => return,
     };
-    let answers = head.is_some_and(|head| head.status.is_success());
-    let mut whole = false;
+    let mut answers = head.is_some_and(|head| head.status.is_success());
     loop {
         let chunk = tokio::select! {
             chunk = poll_fn(|cx| reader.poll_chunk(cx)) => chunk,
-            _ = cancelled.as_mut() => return cut_short(),
+            _ = cancelled.as_mut() => return,
         };
         let ended = chunk.is_none();
         if let Some(chunk) = chunk
@@ -144,14 +146,26 @@ async fn pump(mut reader: ReplyReader, running: Arc<Running>, place: Place, rece
         {
             frames.push(chunk);
         }
-        while let Some(frame) = frames.next_frame().ok().flatten() {
-            if let Some(Told { number, frame, last }) = event(&frame) {
-                let bytes = running.add(number, frame);
-                whole |= last;
-                library.followed_bytes(scope, id, bytes, &running);
+        while answers {
+            match frames.next_frame() {
+                Ok(Some(frame)) => {
+                    if let Some(Told { number, frame, last }) = event(&frame) {
+                        let bytes = running.add(number, frame, last);
+                        library.followed_bytes(scope, id, bytes, &running);
+                    }
+                }
+                Ok(None) => break,
+                // Nobody can follow what lacks a part; the turn itself runs on.
+                Err(error) => {
+                    tracing::warn!(%error, "the events of a background response cannot be followed");
+                    running.lose_events();
+                    library.followed_bytes(scope, id, 0, &running);
+                    frames = sse::Reader::new(0);
+                    answers = false;
+                }
             }
         }
-        // Where the answer goes is the store, which has it.
+        // Nobody else takes this reply. Its end is written once the answer is stored, or cannot be in time.
         if let Some(ticket) = reader.ticket() {
             let receipt = receipts.receipt(ticket.turn(), Level::Flushed);
             ticket.turn_in(receipt);
@@ -160,10 +174,6 @@ async fn pump(mut reader: ReplyReader, running: Arc<Running>, place: Place, rece
         if ended {
             break;
         }
-    }
-    // A turn that failed is ended by its closing, which knows why.
-    if whole {
-        running.end();
     }
 }
 
@@ -180,11 +190,12 @@ struct Told {
 fn event(frame: &sse::Frame) -> Option<Told> {
     let data = std::str::from_utf8(frame.data.as_deref()?).ok()?;
     let kind = string_field(data, "type")?;
-    if matches!(kind.as_str(), "response.failed" | "error" | "keepalive") {
+    let status = terminal(&kind);
+    if status == Some("failed") || matches!(kind.as_str(), "error" | "keepalive") {
         return None;
     }
     let number = raw_field(data, "sequence_number")?.parse().ok()?;
-    let last = matches!(kind.as_str(), "response.completed" | "response.incomplete");
+    let last = status.is_some();
     Some(Told { number, frame: frame.raw.clone(), last })
 }
 
@@ -239,7 +250,11 @@ async fn tell(mut writer: ReplyWriter, running: Arc<Running>, after: Option<u64>
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_library::library;
     use super::*;
+    use http::HeaderMap;
+    use turnkeep_base::receipt::Mint;
+    use turnkeep_engine::pipe::ReplyHead;
 
     fn frame(text: &str) -> sse::Frame {
         let mut reader = sse::Reader::new(1 << 20);
@@ -261,5 +276,74 @@ mod tests {
         ] {
             assert_eq!(event(&frame(other)), None, "{other}");
         }
+    }
+
+    /// A response whose turn the test writes itself.
+    fn pumped() -> (ReplyWriter, Arc<Running>, tokio::task::JoinHandle<()>) {
+        let (library, _) = library();
+        let (writer, reader) = reply_pipe(TurnId::from_bits(7));
+        let running = Running::new();
+        let place = Place { library, scope: "ann".into(), id: "resp_1".into() };
+        let receipts = Receipts::new(Mint::for_the_wiring());
+        let task = tokio::spawn(pump(reader, running.clone(), place, receipts));
+        (writer, running, task)
+    }
+
+    fn success(writer: &mut ReplyWriter) {
+        writer.head(ReplyHead { status: StatusCode::OK, headers: HeaderMap::new(), length: None });
+    }
+
+    fn next(running: &Running) -> &'static str {
+        match running.next(&mut 0, None) {
+            Next::Events(_) => "events",
+            Next::Waiting => "waiting",
+            Next::Ended => "ended",
+            Next::Lost => "lost",
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_without_an_end_that_is_known_ends_with_its_turn() {
+        for closed_first in [true, false] {
+            let (mut writer, running, task) = pumped();
+            success(&mut writer);
+            writer.push(Bytes::from_static(b": nothing that is an event of an answer\n\n"));
+            if closed_first {
+                running.closed();
+            }
+            assert_eq!(next(&running), "waiting", "{closed_first}");
+            writer.end();
+            task.await.unwrap();
+            if !closed_first {
+                assert_eq!(next(&running), "waiting");
+                running.closed();
+            }
+            assert_eq!(next(&running), "ended", "{closed_first}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_event_too_long_to_be_followed_loses_the_events_and_not_the_turn() {
+        let (mut writer, running, task) = pumped();
+        success(&mut writer);
+        writer.push(Bytes::from(vec![b'x'; 2 * MAX_EVENT + 1]));
+        let mut changed = running.changes();
+        changed.wait_for(|_| next(&running) == "lost").await.unwrap();
+        for _ in 0..4 {
+            writer.push(Bytes::from(vec![b'x'; MAX_EVENT]));
+        }
+        writer.end();
+        task.await.unwrap();
+        assert!(poll_fn(|cx| writer.poll_receipt(cx)).await.is_ok(), "it was read to its end");
+        assert_eq!(next(&running), "lost");
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_panics_leaves_nobody_waiting_for_its_events() {
+        let (writer, running, task) = pumped();
+        running.closed();
+        drop(writer);
+        task.await.unwrap();
+        assert_eq!(next(&running), "ended");
     }
 }

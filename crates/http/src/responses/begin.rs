@@ -1,14 +1,15 @@
 //! A turn's request before its dialect reads it: filled up from what is stored, with the promise to store what comes.
 
 use super::background::Background;
-use super::history::{self, conversation_locked, no_conversation, too_long};
+use super::history::{self, Room, conversation_gone, conversation_locked, no_conversation, too_long};
 use super::items::for_history;
 use super::keep::{Asked, Keeping};
 use super::outline::Outline;
+use super::record::StoredConversation;
 use super::retry::{self, Claim};
 use super::state::State;
 use super::{keeps_nothing, scope_name};
-use crate::read_body;
+use crate::read_body::Share;
 use crate::service::Gateway;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -76,14 +77,8 @@ pub(crate) async fn begin(
         return Err(ClientError::invalid("store", message));
     }
     let Some(scope) = scope_name(caller) else {
-        let reference = state.references.first().map(|reference| format!("input[{}]", reference.index));
-        let named = [
-            state.previous.as_ref().map(|_| "previous_response_id"),
-            state.conversation.as_ref().map(|_| "conversation"),
-            reference.as_deref(),
-        ];
-        if let Some(param) = named.into_iter().flatten().next() {
-            return Err(keeps_nothing(Some(param)));
+        if let Some(param) = named(&state) {
+            return Err(keeps_nothing(Some(&param)));
         }
         if state.background {
             return Err(ClientError { status: 400, ..keeps_nothing(Some("background")) });
@@ -105,13 +100,7 @@ pub(crate) async fn begin(
             Claim::Again(id) => return Ok(Begin::Again { scope, id, stream: state.stream }),
         }
     }
-    let limit = gateway.max_body.load(Ordering::Relaxed);
-    let mut before = Vec::new();
-    let mut held = None;
-    let mut stored = None;
-    if let Some(previous) = &state.previous {
-        before = history::said(&history::chain(library, &scope, previous, limit).await?);
-    }
+    let (mut held, mut stored) = (None, None);
     if let Some(name) = &state.conversation {
         // A repeated request waits for the one before it, whose answer its key then stands for.
         let same = idempotency.map(|key| library.print("turn", &[key.as_bytes(), &body]));
@@ -119,36 +108,91 @@ pub(crate) async fn begin(
         let found = library.conversation(&scope, name).await?;
         let Some((conversation, _)) = found else { return Err(no_conversation(name)) };
         held = Some(hold.ok_or_else(|| conversation_locked(name))?);
-        before = conversation.items.iter().filter_map(|item| for_history(item)).collect();
         stored = Some(conversation);
     }
-    let input = history::resolved(library, &scope, &state, stored.as_ref()).await?;
-    let sent: Vec<String> = match state.references.is_empty() {
-        true => input.clone(),
-        false => input.iter().enumerate().filter_map(|(index, item)| sent(&state, index, item)).collect(),
-    };
-    let filled = state.filled(&before, &sent);
-    if filled.len() > limit {
-        let named = if state.conversation.is_some() { "conversation" } else { "previous_response_id" };
-        return Err(too_long(if before.is_empty() { "input" } else { named }, limit));
-    }
-    let share = read_body::more(&gateway.memory, filled.len())?;
+    let Filled { body: filled, input, share } = fill(gateway, &scope, &state, stored).await?;
     let mut keep = keeping(Asked::Items(input), state.previous.clone()).within(state.conversation.clone().zip(held));
     let mut background = None;
     if state.background {
         let response = format!("resp_{}", keep.maker());
-        let outline = Outline::of(&state, &response, library.now_ms() / 1000);
+        let outline = Outline::of(&body, &response, library.now_ms() / 1000);
         let begun = Background::new(scope.clone(), response, outline, state.stream);
         let begun = Background { input: keep.input(), retry: claimed, ..begun };
         keep = keep.in_background(&begun);
         background = Some(begun);
     }
     let keep = state.store.then(|| Box::new(keep) as Box<dyn KeepAnswer>);
-    turn(Begun { body: filled.into(), shown: Some(body.clone()), keep, background, trigger, share })
+    turn(Begun { body: filled, shown: Some(body.clone()), keep, background, trigger, share })
 }
 
-/// An item of the input as it goes on: one that a reference stands for leaves its id here.
-fn sent(state: &State<'_>, index: usize, item: &str) -> Option<String> {
-    let referred = state.references.iter().any(|reference| reference.index == index);
-    if referred { for_history(item) } else { Some(item.to_owned()) }
+/// Begins a request to count tokens: filled up as a turn is, and nothing of it is stored.
+pub(crate) async fn counted(gateway: &Arc<Gateway>, caller: &CallerScope, body: Bytes) -> Result<Begun, ClientError> {
+    let mut state = State::read(&body)?;
+    state.background = false;
+    if state.is_plain() {
+        return Ok(plain(body));
+    }
+    let Some(scope) = scope_name(caller) else { return Err(keeps_nothing(named(&state).as_deref())) };
+    let mut stored = None;
+    if let Some(name) = &state.conversation {
+        let found = gateway.library.conversation(&scope, name).await?;
+        stored = Some(found.ok_or_else(|| no_conversation(name))?.0);
+    }
+    let Filled { body, input: _, share } = fill(gateway, &scope, &state, stored).await?;
+    Ok(Begun { share, ..plain(body) })
+}
+
+/// The first field that names something stored.
+fn named(state: &State<'_>) -> Option<String> {
+    let reference = || state.references.first().map(|reference| format!("input[{}]", reference.index));
+    let previous = state.previous.as_ref().map(|_| "previous_response_id".to_owned());
+    previous.or_else(|| state.conversation.as_ref().map(|_| "conversation".to_owned())).or_else(reference)
+}
+
+/// A request with all that it names.
+struct Filled {
+    body: Bytes,
+    /// What the request brought itself, with what its references stand for.
+    input: Vec<String>,
+    /// The memory of both.
+    share: Option<OwnedSemaphorePermit>,
+}
+
+async fn fill(
+    gateway: &Gateway,
+    scope: &Arc<str>,
+    state: &State<'_>,
+    conversation: Option<StoredConversation>,
+) -> Result<Filled, ClientError> {
+    let (library, limit) = (&gateway.library, gateway.max_body.load(Ordering::Relaxed));
+    let mut share = Share::of(&gateway.memory);
+    let mut room = Room { limit, share: &mut share };
+    let mut before = Vec::new();
+    if let Some(previous) = &state.previous {
+        let chain = history::chain(library, scope, previous, &mut room).await?;
+        before = history::said(&chain);
+    }
+    if let Some(conversation) = &conversation {
+        if conversation.gone {
+            return Err(conversation_gone(&conversation.id));
+        }
+        room.share.add(conversation.items.iter().map(String::len).sum())?;
+        before = conversation.items.iter().filter_map(|item| for_history(item)).collect();
+    }
+    let input = history::resolved(library, scope, state, conversation.as_ref(), &mut room).await?;
+    let changed = (!state.references.is_empty()).then(|| history::sent(state, &input));
+    let sent = changed.as_ref().unwrap_or(&input);
+    let own: usize = input.iter().map(String::len).sum();
+    let longer = |filled: usize| {
+        let named = if state.conversation.is_some() { "conversation" } else { "previous_response_id" };
+        (filled > limit).then(|| too_long(if before.is_empty() { "input" } else { named }, limit))
+    };
+    let items: usize = before.iter().chain(sent).map(String::len).sum();
+    longer(items).map_or(Ok(()), Err)?;
+    room.share.add(items)?;
+    let body: Bytes = state.filled(&before, sent).into();
+    longer(body.len()).map_or(Ok(()), Err)?;
+    share.add(body.len().saturating_sub(items))?;
+    let share = share.shrunk(body.len().saturating_add(own));
+    Ok(Filled { body, input, share })
 }

@@ -81,6 +81,7 @@ pub(super) async fn answer(
                 id: format!("conv_{maker}"),
                 created: made_ms / 1000,
                 metadata: said.metadata.unwrap_or_else(|| "{}".into()),
+                gone: false,
                 items: named(said.items.unwrap_or_default(), &maker),
             };
             put(library, scope, &conversation, made_ms).await?;

@@ -12,6 +12,7 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use turnkeep_base::ClientError;
 use turnkeep_dialect::recorded::Recorded;
+use turnkeep_dialect::responses::terminal;
 use turnkeep_engine::ports::{Closed, KeepAnswer, StoredKind};
 use turnkeep_wire::sse;
 
@@ -127,11 +128,13 @@ impl Keeping {
                 Some(response) => self.store(response, true).await,
                 None => {
                     tracing::warn!("an answer in which there is no response cannot be stored");
+                    self.lose_turn().await.unwrap_or_else(|error| not_stored(&error));
                     let message = "the answer could not be read again to be stored";
                     self.fail(Outcome::Failed { code: "server_error", message: message.into() }).await
                 }
             },
-            (Closed::Completed { recorded: None, .. } | Closed::Failed(_) | Closed::Interrupted, None) => Ok(()),
+            (Closed::Completed { recorded: None, .. }, None) => self.lose_turn().await,
+            (Closed::Failed(_) | Closed::Interrupted, None) => Ok(()),
             (Closed::Completed { recorded: None, .. }, Some(_)) => {
                 let words = "the answer is longer than one that can be stored; ask without `background`";
                 self.fail(Outcome::Failed { code: "too_long_to_store", message: words.into() }).await
@@ -150,17 +153,28 @@ impl Keeping {
             }
         };
         if let Err(error) = result {
-            tracing::warn!(why = error.message, "an answer was not stored");
+            not_stored(&error);
         }
         if let Some((running, id, _)) = &self.background {
             self.library.end_running(&self.scope, id);
             match end {
-                // The end of its events is still to come, if somebody still takes them: who is told to stop only now finds
-                // that nothing runs.
-                Closed::Completed { recorded: Some(_), .. } if !running.is_cancelled() => {}
-                Closed::Completed { .. } | Closed::Failed(_) | Closed::Interrupted => running.end(),
+                // The end of its events is still to come, if somebody still takes them.
+                Closed::Completed { recorded: Some(_), .. } => running.closed(),
+                Closed::Completed { recorded: None, .. } | Closed::Failed(_) | Closed::Interrupted => running.end(),
             }
         }
+    }
+
+    /// What was answered in a conversation cannot be stored: no later turn may take its history for whole.
+    async fn lose_turn(&self) -> Result<(), ClientError> {
+        let Some((name, _)) = self.conversation.as_ref().filter(|_| self.background.is_none()) else { return Ok(()) };
+        tracing::warn!(conversation = name, "an answer was too long to be stored: its conversation is no longer whole");
+        let Some((mut conversation, made_ms)) = self.library.conversation(&self.scope, name).await? else {
+            return Ok(());
+        };
+        conversation.gone = true;
+        let content = conversation.to_bytes();
+        self.library.put(vec![self.library.thing(StoredKind::Conversation, &self.scope, name, made_ms, content)]).await
     }
 
     /// What is made in the background and does not come to its end is stored as that.
@@ -176,6 +190,10 @@ impl KeepAnswer for Keeping {
     fn closed(self: Box<Self>, end: Closed) -> BoxFuture<'static, ()> {
         Box::pin(self.close(end))
     }
+}
+
+fn not_stored(error: &ClientError) {
+    tracing::warn!(why = error.message, "an answer was not stored");
 }
 
 fn string_fields(items: &[&str], name: &str) -> Vec<String> {
@@ -202,7 +220,7 @@ pub(super) fn response_of(recorded: &Recorded) -> Option<String> {
         let Some(data) = frame.data else { continue };
         let Ok(data) = std::str::from_utf8(&data) else { continue };
         let kind = string_field(data, "type");
-        if matches!(kind.as_deref(), Some("response.completed" | "response.incomplete")) {
+        if kind.as_deref().and_then(terminal).is_some() {
             last = raw_field(data, "response").map(str::to_owned);
         }
     }
@@ -211,6 +229,8 @@ pub(super) fn response_of(recorded: &Recorded) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::record::StoredConversation;
+    use super::super::test_library::library;
     use super::*;
     use turnkeep_base::Dialect;
     use turnkeep_dialect::reply::Facts;
@@ -229,6 +249,36 @@ mod tests {
         assert_eq!(response.as_deref(), Some(r#"{"id":"r","status":"incomplete"}"#));
         let begun = "data: {\"type\":\"response.created\",\"response\":{\"id\":\"r\"}}\n\n";
         assert_eq!(response_of(&recorded(true, begun)), None, "it has not ended");
+        let done = "data: {\"type\":\"response.done\",\"response\":{\"id\":\"r\"}}\n\n";
+        assert_eq!(response_of(&recorded(true, done)).as_deref(), Some(r#"{"id":"r"}"#), "every end is one");
+    }
+
+    #[tokio::test]
+    async fn a_conversation_whose_answer_could_not_be_recorded_is_no_longer_whole() {
+        for (end, gone) in [
+            (Closed::Completed { recorded: None, again: false }, true),
+            (Closed::Completed { recorded: Some(Arc::new(recorded(false, "{}"))), again: false }, true),
+            (Closed::Interrupted, false),
+        ] {
+            let (library, _) = library();
+            let scope: Arc<str> = "ann".into();
+            let conversation = StoredConversation {
+                id: "conv_1".into(),
+                created: 0,
+                metadata: "{}".into(),
+                gone: false,
+                items: Vec::new(),
+            };
+            let content = conversation.to_bytes();
+            library.put(vec![library.thing(StoredKind::Conversation, &scope, "conv_1", 0, content)]).await.unwrap();
+            let held = library.hold(&scope, "conv_1").unwrap();
+            let asked = Asked::Items(Vec::new());
+            let keeping = Keeping::new(library.clone(), scope.clone(), "t".into(), asked, None);
+            Box::new(keeping.within(Some(("conv_1".into(), held)))).closed(end).await;
+            let (conversation, _) = library.conversation(&scope, "conv_1").await.unwrap().unwrap();
+            assert_eq!(conversation.gone, gone);
+            assert!(library.hold(&scope, "conv_1").is_some(), "it is free again");
+        }
     }
 
     #[test]

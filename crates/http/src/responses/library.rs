@@ -60,6 +60,25 @@ pub(super) struct Held {
     name: (StoredKind, Name),
 }
 
+/// A background response that begins. Dropped before its turn has, it does not run.
+#[must_use]
+pub(super) struct Begins(Option<(Arc<Library>, Arc<str>, String)>);
+
+impl Begins {
+    /// Its turn has begun, whose closing says when it ends.
+    pub(super) fn begun(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Begins {
+    fn drop(&mut self) {
+        if let Some((library, scope, id)) = self.0.take() {
+            library.end_running(&scope, &id);
+        }
+    }
+}
+
 impl std::fmt::Debug for Held {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Held").field("name", &self.name).finish_non_exhaustive()
@@ -250,10 +269,23 @@ impl Library {
     }
 
     /// A background response begins, unless too many run.
-    pub(super) fn begin_running(&self, scope: &Arc<str>, id: &str, running: &Arc<Running>) -> Result<(), ClientError> {
+    pub(super) fn begin_running(
+        self: &Arc<Self>,
+        scope: &Arc<str>,
+        id: &str,
+        running: &Arc<Running>,
+    ) -> Result<Begins, ClientError> {
         let mut all = self.running.lock();
+        if all.len() >= RUNNING_ALL {
+            let message = format!(
+                "background: the gateway makes {RUNNING_ALL} responses in the background, and no more at once; try again in \
+                 a moment, or ask without `background`"
+            );
+            let error = ClientError::new(503, "gateway_exhausted", message);
+            return Err(ClientError { param: Some("background".into()), ..error });
+        }
         let own = all.range((scope.clone(), String::new())..).take_while(|((whose, _), _)| whose == scope).count();
-        if own >= RUNNING_EACH || all.len() >= RUNNING_ALL {
+        if own >= RUNNING_EACH {
             let message = format!(
                 "background: {own} responses of this key are being made in the background, and at most {RUNNING_EACH} may \
                  be at once; wait for one of them, or cancel it"
@@ -262,7 +294,7 @@ impl Library {
             return Err(ClientError { param: Some("background".into()), ..error });
         }
         all.insert((scope.clone(), id.to_owned()), running.clone());
-        Ok(())
+        Ok(Begins(Some((self.clone(), scope.clone(), id.to_owned()))))
     }
 
     /// It has ended; its events can be followed for a while.
@@ -431,12 +463,34 @@ mod tests {
         let (library, _) = library();
         let running = Running::new();
         for number in 0..RUNNING_EACH {
-            library.begin_running(&ann(), &format!("r{number}"), &running).unwrap();
+            library.begin_running(&ann(), &format!("r{number}"), &running).unwrap().begun();
         }
-        let error = library.begin_running(&ann(), "more", &running).unwrap_err();
+        let error = library.begin_running(&ann(), "more", &running).err().unwrap();
         assert_eq!((error.status, error.code), (429, "too_many_in_background"));
-        library.begin_running(&"bob".into(), "r", &running).unwrap();
+        library.begin_running(&"bob".into(), "r", &running).unwrap().begun();
         library.end_running(&ann(), "r7");
-        library.begin_running(&ann(), "more", &running).unwrap();
+        library.begin_running(&ann(), "more", &running).unwrap().begun();
+    }
+
+    #[test]
+    fn what_does_not_come_to_its_turn_takes_no_place() {
+        let (library, _) = library();
+        let begins = library.begin_running(&ann(), "r", &Running::new()).unwrap();
+        assert!(library.running(&ann(), "r").is_some());
+        drop(begins);
+        assert!(library.running(&ann(), "r").is_none());
+    }
+
+    #[test]
+    fn a_gateway_that_makes_all_it_may_says_so_and_not_that_the_key_has_too_many() {
+        let (library, _) = library();
+        let running = Running::new();
+        for number in 0..RUNNING_ALL {
+            let scope: Arc<str> = format!("caller {}", number / RUNNING_EACH).into();
+            library.begin_running(&scope, &format!("r{number}"), &running).unwrap().begun();
+        }
+        let error = library.begin_running(&ann(), "r", &running).err().unwrap();
+        assert_eq!((error.status, error.code), (503, "gateway_exhausted"));
+        assert!(error.message.contains("4096") && !error.message.contains("key"), "{}", error.message);
     }
 }

@@ -1,30 +1,10 @@
 //! A response object without an answer: what is shown before one has come, and where none came.
 
-use super::items::text_of;
+use super::items::{string_field, text_of};
 use super::record::StoredResponse;
-use super::state::State;
+use std::sync::Arc;
 use turnkeep_dialect::json::{Invalid, Object, Reader};
-
-/// Fields of a request that its response repeats, and what stands there without them.
-const REPEATED: [(&str, &str); 17] = [
-    ("model", "\"\""),
-    ("instructions", "null"),
-    ("max_output_tokens", "null"),
-    ("max_tool_calls", "null"),
-    ("metadata", "{}"),
-    ("parallel_tool_calls", "true"),
-    ("prompt_cache_key", "null"),
-    ("reasoning", "null"),
-    ("safety_identifier", "null"),
-    ("service_tier", "\"auto\""),
-    ("temperature", "null"),
-    ("text", "{\"format\":{\"type\":\"text\"}}"),
-    ("tool_choice", "\"auto\""),
-    ("tools", "[]"),
-    ("top_p", "null"),
-    ("truncation", "\"disabled\""),
-    ("user", "null"),
-];
+use turnkeep_dialect::responses::Echo;
 
 /// How a response that has no answer ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,24 +25,16 @@ pub(super) enum Outcome {
 pub(super) struct Outline {
     id: String,
     created: u64,
-    previous: Option<String>,
-    conversation: Option<String>,
-    repeated: Vec<(&'static str, String)>,
+    model: String,
+    echo: Arc<Echo>,
 }
 
 impl Outline {
-    pub(super) fn of(state: &State<'_>, id: &str, created: u64) -> Self {
-        let repeated = REPEATED.iter().map(|(name, absent)| {
-            let value = state.field(name).filter(|value| *value != "null").unwrap_or(absent);
-            (*name, value.to_owned())
-        });
-        Outline {
-            id: id.to_owned(),
-            created,
-            previous: state.previous.clone(),
-            conversation: state.conversation.clone(),
-            repeated: repeated.collect(),
-        }
+    /// Of a client's body.
+    pub(super) fn of(body: &[u8], id: &str, created: u64) -> Self {
+        let text = std::str::from_utf8(body).unwrap_or_default();
+        let model = string_field(text, "model").unwrap_or_default();
+        Outline { id: id.to_owned(), created, model, echo: Arc::new(Echo::of(body)) }
     }
 
     /// While it is awaited.
@@ -85,7 +57,6 @@ impl Outline {
         object.string("object", "response");
         object.number("created_at", self.created);
         object.string("status", status);
-        object.bool("background", true);
         match error {
             Some((code, message)) => {
                 let mut error = object.object("error");
@@ -95,14 +66,9 @@ impl Outline {
             None => object.null("error"),
         }
         object.null("incomplete_details");
+        object.string("model", &self.model);
         object.raw("output", "[]");
-        object.optional_string("previous_response_id", self.previous.as_deref());
-        match &self.conversation {
-            Some(id) => object.object("conversation").string("id", id),
-            None => object.null("conversation"),
-        }
-        object.bool("store", true);
-        self.repeated.iter().for_each(|(name, value)| object.raw(name, value));
+        self.echo.write(&mut object);
         object.null("usage");
         drop(object);
         text_of(out)
@@ -137,8 +103,9 @@ pub(super) mod tests {
     use super::*;
 
     pub(in crate::responses) fn outline() -> Outline {
-        let body = br#"{"model":"m","previous_response_id":"resp_0","temperature":0.5,"tools":null,"input":"x"}"#;
-        Outline::of(&State::read(body).unwrap(), "resp_1", 17)
+        let body = b"{\"model\":\"m\",\n\"previous_response_id\":\"resp_0\",\"background\":true,\"temperature\":0.5,\
+            \"tools\":null,\"reasoning\":{\r\n\"effort\":\"low\"},\"input\":\"x\"}";
+        Outline::of(body, "resp_1", 17)
     }
 
     #[test]
@@ -149,7 +116,25 @@ pub(super) mod tests {
         assert_eq!((&value["id"], &value["previous_response_id"]), (&"resp_1".into(), &"resp_0".into()));
         assert_eq!((&value["model"], &value["temperature"]), (&"m".into(), &0.5.into()));
         assert_eq!((&value["tools"], &value["output"]), (&serde_json::json!([]), &serde_json::json!([])));
+        assert_eq!((&value["background"], &value["store"]), (&true.into(), &true.into()));
+        assert_eq!(value["reasoning"], serde_json::json!({"effort": "low"}));
+        assert!(!queued.contains(['\r', '\n']), "{queued}");
         assert!(value["error"].is_null() && value["conversation"].is_null() && value["usage"].is_null());
+    }
+
+    #[test]
+    fn what_a_request_does_not_say_is_the_same_before_its_answer_as_in_it() {
+        let awaited: serde_json::Value = serde_json::from_str(&outline().awaited("queued")).unwrap();
+        let mut told = Vec::new();
+        Echo::of(
+            br#"{"background":true,"previous_response_id":"resp_0","temperature":0.5,"reasoning":{"effort":"low"}}"#,
+        )
+        .write(&mut Object::open(&mut told));
+        let told: serde_json::Value = serde_json::from_slice(&told).unwrap();
+        for (name, value) in told.as_object().unwrap() {
+            assert_eq!(awaited[name], *value, "{name}");
+        }
+        assert_eq!((&told["top_p"], &told["service_tier"]), (&1.0.into(), &"default".into()));
     }
 
     #[test]

@@ -71,6 +71,8 @@ pub(super) struct StoredConversation {
     pub(super) created: u64,
     /// A JSON object.
     pub(super) metadata: String,
+    /// A turn of it was answered and could not be stored: what is here is not all that was said.
+    pub(super) gone: bool,
     /// In order, each with its id.
     pub(super) items: Vec<String>,
 }
@@ -83,6 +85,7 @@ impl StoredConversation {
         object.string("id", &self.id);
         object.number("created", self.created);
         object.raw("metadata", &self.metadata);
+        object.bool("gone", self.gone);
         let mut items = object.array("items");
         self.items.iter().for_each(|item| items.raw(item));
         drop(items);
@@ -97,6 +100,7 @@ impl StoredConversation {
             id: string_field(text, "id")?,
             created: raw_field(text, "created")?.parse().ok()?,
             metadata: raw_field(text, "metadata")?.to_owned(),
+            gone: raw_field(text, "gone") == Some("true"),
             items: elements(raw_field(text, "items")?).into_iter().map(str::to_owned).collect(),
         })
     }
@@ -146,11 +150,17 @@ mod tests {
             id: "conv_1".into(),
             created: 17,
             metadata: r#"{"a":"b"}"#.into(),
+            gone: true,
             items: vec![r#"{"id":"msg_1"}"#.into(), r#"{"id":"msg_2"}"#.into()],
         };
         assert_eq!(StoredConversation::from_bytes(&stored.to_bytes()).unwrap(), stored);
         let shown = r#"{"id":"conv_1","object":"conversation","created_at":17,"metadata":{"a":"b"}}"#;
         assert_eq!(stored.shown(), shown);
+        let earlier = r#"{"form":1,"id":"conv_1","created":17,"metadata":{},"items":[]}"#;
+        assert!(
+            !StoredConversation::from_bytes(earlier.as_bytes()).unwrap().gone,
+            "earlier versions wrote no such word"
+        );
     }
 
     #[test]

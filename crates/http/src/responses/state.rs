@@ -29,6 +29,9 @@ pub(super) struct State<'a> {
     fields: Vec<(String, &'a str)>,
 }
 
+/// Items of one input that stand for stored ones, at most.
+const REFERENCES: usize = 1_000;
+
 /// The longest id that is looked for, in bytes.
 const ID_BYTES: usize = 256;
 
@@ -117,6 +120,11 @@ impl<'a> State<'a> {
                     if r.kind()? == Kind::Object {
                         let seen = seen(&mut r.clone())?;
                         if let Some(id) = seen.reference() {
+                            if self.references.len() >= REFERENCES {
+                                let message =
+                                    format!("at most {REFERENCES} items of an input may stand for stored ones");
+                                return Err(r.fail(message + "; send the items themselves"));
+                            }
                             self.references.push(Reference { index, id: id.to_owned() });
                         }
                         last_kind = seen.kind;
@@ -162,11 +170,6 @@ impl<'a> State<'a> {
         drop(items);
         drop(object);
         out
-    }
-
-    /// A field as it is written.
-    pub(super) fn field(&self, name: &str) -> Option<&'a str> {
-        self.fields.iter().find(|(key, _)| key == name).map(|(_, value)| *value)
     }
 }
 
@@ -312,6 +315,15 @@ mod tests {
         let found = |index, id: &str| Reference { index, id: id.into() };
         assert_eq!(state.references, [found(0, "msg_1"), found(2, "rs_1")]);
         assert!(!state.is_plain());
+    }
+
+    #[test]
+    fn more_references_than_a_request_may_have_are_refused_at_the_first_that_is_too_many() {
+        let body = |count: usize| format!(r#"{{"input":[{}]}}"#, vec![r#"{"id":"a"}"#; count].join(","));
+        assert_eq!(read(&body(REFERENCES)).references.len(), REFERENCES);
+        let error = State::read(body(100 * REFERENCES).as_bytes()).unwrap_err();
+        assert_eq!(error.path, "input[1000]", "{error}");
+        assert!(error.message.contains("at most 1000 items"), "{error}");
     }
 
     #[test]

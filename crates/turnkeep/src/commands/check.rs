@@ -7,7 +7,7 @@ mod look;
 
 use super::Failure;
 use crate::cli::CheckArgs;
-use crate::config::{Account, Config, Model, Route, StoreUrl, Upstream};
+use crate::config::{Account, Config, Model, Route, StoreUrl, Upstream, show_duration};
 use look::Look;
 use std::io::Write;
 use std::path::Path;
@@ -70,8 +70,9 @@ fn content_line(config: &Config) -> String {
         (StoreUrl::Sqlite(_), false) => "in memory, gone with the process, as there is no master key",
         (StoreUrl::Memory, _) => "in memory, gone with the process",
     };
-    let days = config.store.keep.responses.as_secs() / 86_400;
-    format!("stored    responses and conversations live {place}; {days} days unused, {} at most", 3 * days)
+    let idle = config.store.keep.responses;
+    let (idle, most) = (show_duration(idle), show_duration(idle.saturating_mul(3)));
+    format!("stored    responses and conversations live {place}; {idle} unused, {most} at most")
 }
 
 fn model_line(model: &Model) -> String {

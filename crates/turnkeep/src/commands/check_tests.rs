@@ -55,6 +55,18 @@ async fn check_tells_what_would_run_and_never_a_secret() {
 }
 
 #[tokio::test]
+async fn how_long_responses_are_kept_is_told_in_its_own_unit() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("secret"), "sk-not-shown\n").unwrap();
+    for (keep, words) in [("", "30d unused, 90d at most"), ("5h", "5h unused, 15h at most")] {
+        let keep =
+            if keep.is_empty() { String::new() } else { format!("[store]\nkeep = {{ responses = {keep:?} }}\n") };
+        let (_, said) = check(&folder, &(keep + UPSTREAM), false).await;
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
+#[tokio::test]
 async fn a_missing_secret_fails_the_check_and_names_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let (result, said) = check(&folder, UPSTREAM, false).await;

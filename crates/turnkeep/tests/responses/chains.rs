@@ -1,7 +1,7 @@
 //! Turns that go on from stored ones.
 
 use crate::scene::{KEY, OTHER, SHARED, Scene, Upstream, text_of};
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn said(role: &str, text: &str) -> (String, String) {
     (role.to_owned(), text.to_owned())
@@ -111,4 +111,37 @@ async fn what_cannot_be_meant_is_refused_by_name_before_anything_is_asked() {
         assert_eq!((status, error["param"].as_str()), (400, Some(param)), "{error}");
     }
     assert!(upstream.asked().is_empty());
+}
+
+#[tokio::test]
+async fn tokens_are_counted_with_the_history_that_the_request_names() {
+    let upstream = Upstream::start().await;
+    let scene = Scene::over(&upstream).await;
+    let long = "a word and another ".repeat(500);
+    let first = scene.ask(json!({"input": long})).await;
+    let items = json!({"items": [{"role": "user", "content": long}]});
+    let conversation = scene.json("POST", "/v1/conversations", Some(items)).await;
+    let item = &first["output"][0]["id"];
+    let count = async |more: Value| {
+        let mut body = json!({"model": "m", "input": "x"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        scene.json("POST", "/v1/responses/input_tokens", Some(body)).await["input_tokens"].as_u64().unwrap()
+    };
+    let alone = count(json!({})).await;
+    assert!(count(json!({"previous_response_id": first["id"]})).await > alone + 1_000);
+    assert!(count(json!({"conversation": conversation["id"]})).await > alone + 1_000);
+    let reference = json!([{"role": "user", "content": "x"}, {"type": "item_reference", "id": item}]);
+    assert!(count(json!({"input": reference})).await > alone);
+    for named in [json!({"previous_response_id": first["id"]}), json!({"conversation": conversation["id"]})] {
+        let mut body = json!({"model": "m", "input": "x"});
+        body.as_object_mut().unwrap().extend(named.as_object().unwrap().clone());
+        for (key, expected) in [(OTHER, 404), (SHARED, 404)] {
+            let (status, error) = scene.refused("POST", "/v1/responses/input_tokens", key, Some(body.clone())).await;
+            let param = named.as_object().unwrap().keys().next().map(String::as_str);
+            assert_eq!((status, error["param"].as_str()), (expected, param), "{error}");
+        }
+    }
+    assert_eq!(upstream.asked().len(), 1, "nothing of it was a turn");
+    let items = format!("/v1/conversations/{}/items", conversation["id"].as_str().unwrap());
+    assert_eq!(scene.json("GET", &items, None).await["data"].as_array().unwrap().len(), 1, "nothing was stored");
 }

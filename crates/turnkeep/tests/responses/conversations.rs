@@ -72,3 +72,23 @@ async fn a_conversation_and_its_items_can_be_read_changed_and_deleted_by_their_o
     assert_eq!(scene.json("DELETE", &path, None).await["deleted"], true);
     assert_eq!(scene.refused("GET", &path, KEY, None).await.0, 404);
 }
+
+#[tokio::test]
+async fn a_conversation_whose_answer_was_too_long_to_be_stored_says_so_and_is_never_taken_for_whole() {
+    let upstream = Upstream::start().await;
+    let scene = Scene::over(&upstream).await;
+    let made = scene.json("POST", "/v1/conversations", Some(json!({}))).await;
+    let id = made["id"].as_str().unwrap();
+    scene.ask(json!({"input": "one", "conversation": id})).await;
+    upstream.lengthen(5 << 20);
+    let long = scene.ask(json!({"input": "two", "conversation": id})).await;
+    assert_eq!(long["conversation"]["id"], id, "it is delivered all the same");
+    upstream.lengthen(0);
+    let next = json!({"model": "m", "input": "three", "conversation": id});
+    for path in ["/v1/responses", "/v1/responses/input_tokens"] {
+        let (status, error) = scene.refused("POST", path, KEY, Some(next.clone())).await;
+        let told = (status, error["code"].as_str(), error["param"].as_str());
+        assert_eq!(told, (400, Some("history_is_gone"), Some("conversation")), "{error}");
+    }
+    assert_eq!((upstream.asked().len(), items(&scene, id).await.len()), (2, 2), "what is there can be read");
+}

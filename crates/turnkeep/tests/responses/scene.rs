@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -38,6 +39,8 @@ struct Shared {
     /// The rest of an answer waits for this.
     held: Mutex<Option<Arc<Notify>>>,
     gone: Notify,
+    /// Bytes by which an answer is longer.
+    longer: AtomicUsize,
 }
 
 impl Upstream {
@@ -59,6 +62,11 @@ impl Upstream {
         let go_on = Arc::new(Notify::new());
         *self.shared.held.lock().unwrap() = Some(go_on.clone());
         go_on
+    }
+
+    /// From now on an answer is longer by so many bytes.
+    pub fn lengthen(&self, bytes: usize) {
+        self.shared.longer.store(bytes, Ordering::SeqCst);
     }
 
     pub fn addr(&self) -> SocketAddr {
@@ -113,7 +121,8 @@ async fn serve(mut socket: TcpStream, shared: Arc<Shared>) {
         };
         shared.came.notify_waiters();
         let held = shared.held.lock().unwrap().clone();
-        let texts = ["answer ".to_owned(), number.to_string()];
+        let longer = "x".repeat(shared.longer.load(Ordering::SeqCst));
+        let texts = ["answer ".to_owned(), number.to_string() + &longer];
         let head =
             |kind: &str| format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\n");
         let base = json!({"id": format!("chatcmpl-{number}"), "created": 1, "model": "upstream-m"});

@@ -38,8 +38,9 @@ const FIELDS: [(&str, &str); 20] = [
 const STATE: [&str; 3] = ["background", "previous_response_id", "store"];
 const CONVERSATION: &str = "conversation";
 
+/// The fields of one request that its answer repeats.
 #[derive(Debug)]
-pub(in crate::responses) struct Echo {
+pub struct Echo {
     /// The fields as they stand in a response, which a stream has three times.
     written: Vec<u8>,
     /// Those of them that say where the answer is kept.
@@ -60,7 +61,7 @@ struct Given<'b> {
 
 impl Echo {
     /// Of a client's body. A body that is none (there is nothing to repeat) gives the defaults.
-    pub(in crate::responses) fn of(body: &[u8]) -> Self {
+    pub fn of(body: &[u8]) -> Self {
         let mut given = Given::default();
         let read = Reader::new(body).and_then(|mut r| r.object(|r, key| given.field(r, key)));
         let Given { fields, conversation, tools } = if read.is_err() { Given::default() } else { given };
@@ -87,7 +88,7 @@ impl Echo {
     }
 
     /// Writes the fields into a response.
-    pub(super) fn write(&self, response: &mut Object<'_>) {
+    pub fn write(&self, response: &mut Object<'_>) {
         response.fields(&self.written);
     }
 
