@@ -499,9 +499,10 @@ pub fn verdict(fault: &Fault) -> Verdict {
     Verdict { row, origin, effect, health, charge }
 }
 
-/// Whether an attempt that ended so counts against the turn's attempts: refused and certainly unsent ones do not.
+/// Whether an attempt that ended so counts against the turn's attempts: refused and certainly unsent ones do not, nor one whose
+/// conversation was gone.
 pub fn counts(fault: &Fault) -> bool {
-    let free = matches!(row(fault.kind).next, Next::ElsewhereFree);
+    let free = matches!(row(fault.kind).next, Next::ElsewhereFree | Next::SameFullHistory);
     !free && fault.phase != crate::fault::Phase::Unsent
 }
 

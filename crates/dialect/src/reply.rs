@@ -164,7 +164,7 @@ pub struct StreamCodec {
 #[derive(Debug)]
 enum Way {
     Tap(Tap),
-    Translate { decoder: Decoder, encoder: Encoder, lawful: Box<Lawful>, events: Vec<Event>, scratch: Vec<u8> },
+    Translate { decoder: Decoder, writer: Writer, events: Vec<Event> },
 }
 
 #[derive(Debug)]
@@ -259,13 +259,13 @@ impl StreamCodec {
             Progress::Open => Err(ReplyFault::truncated()),
             Progress::Finishing => {
                 match &mut self.way {
-                    Way::Translate { decoder, encoder, lawful, events, scratch } => {
+                    Way::Translate { decoder, writer, events } => {
                         match decoder {
                             Decoder::Chat(decoder) => decoder.settle(events),
                             Decoder::Gemini(decoder) => decoder.settle(events),
                             Decoder::Responses(_) | Decoder::Messages(_) => {}
                         }
-                        translate(events, encoder, lawful, &mut self.facts, scratch, out)?;
+                        translate(events, writer, &mut self.facts, out)?;
                     }
                     Way::Tap(Tap::Gemini(tap)) => tap.settle(out),
                     Way::Tap(Tap::Chat(_) | Tap::Responses(_) | Tap::Messages(_)) => {}
@@ -300,14 +300,14 @@ impl StreamCodec {
                     push_piece(out, class, bytes);
                 }
             }
-            Way::Translate { decoder, encoder, lawful, events, scratch } => {
+            Way::Translate { decoder, writer, events } => {
                 self.progress = match decoder {
                     Decoder::Chat(decoder) => decoder.frame(&frame, events)?,
                     Decoder::Responses(decoder) => decoder.frame(&frame, events)?,
                     Decoder::Messages(decoder) => decoder.frame(&frame, events)?,
                     Decoder::Gemini(decoder) => decoder.frame(&frame, events)?,
                 };
-                translate(events, encoder, lawful, &mut self.facts, scratch, out)?;
+                translate(events, writer, &mut self.facts, out)?;
             }
         }
         Ok(())
@@ -332,40 +332,42 @@ fn translating(options: &ReplyOptions) -> Way {
         Dialect::Messages => Decoder::Messages(messages::reply_decode::StreamDecoder::new(options)),
         Dialect::Gemini => Decoder::Gemini(gemini::reply_decode::StreamDecoder::new(options)),
     };
-    let encoder = match options.client {
-        Dialect::Chat if options.asked.operation == Operation::Complete => {
-            Encoder::Completion(chat::completions::StreamEncoder::new(options))
-        }
-        Dialect::Chat => Encoder::Chat(chat::reply_encode::StreamEncoder::new(options)),
-        Dialect::Responses => Encoder::Responses(responses::reply_encode::StreamEncoder::new(options)),
-        Dialect::Messages => Encoder::Messages(messages::reply_encode::StreamEncoder::new(options)),
-        Dialect::Gemini => Encoder::Gemini(gemini::reply_encode::StreamEncoder::new(options)),
-    };
-    let lawful = Box::new(Lawful::new(options));
-    Way::Translate { decoder, encoder, lawful, events: Vec::new(), scratch: Vec::new() }
+    Way::Translate { decoder, writer: Writer::new(options), events: Vec::new() }
 }
 
-/// What of the buffer that events are written into is kept from one to the next, in bytes.
-const SCRATCH: usize = 1 << 10;
+/// Events written in the client's dialect, and held to the order of both.
+#[derive(Debug)]
+struct Writer {
+    encoder: Encoder,
+    lawful: Box<Lawful>,
+    scratch: Vec<u8>,
+}
 
-fn translate(
-    events: &mut Vec<Event>,
-    encoder: &mut Encoder,
-    lawful: &mut Lawful,
-    facts: &mut Facts,
-    scratch: &mut Vec<u8>,
-    out: &mut Vec<Piece>,
-) -> Result<(), ReplyFault> {
-    for event in events.drain(..) {
-        lawful.event(&event)?;
-        note(&event, facts);
+impl Writer {
+    fn new(options: &ReplyOptions) -> Self {
+        let encoder = match options.client {
+            Dialect::Chat if options.asked.operation == Operation::Complete => {
+                Encoder::Completion(chat::completions::StreamEncoder::new(options))
+            }
+            Dialect::Chat => Encoder::Chat(chat::reply_encode::StreamEncoder::new(options)),
+            Dialect::Responses => Encoder::Responses(responses::reply_encode::StreamEncoder::new(options)),
+            Dialect::Messages => Encoder::Messages(messages::reply_encode::StreamEncoder::new(options)),
+            Dialect::Gemini => Encoder::Gemini(gemini::reply_encode::StreamEncoder::new(options)),
+        };
+        Writer { encoder, lawful: Box::new(Lawful::new(options)), scratch: Vec::new() }
+    }
+
+    fn event(&mut self, event: &Event, facts: &mut Facts, out: &mut Vec<Piece>) -> Result<(), ReplyFault> {
+        let Writer { encoder, lawful, scratch } = self;
+        lawful.event(event)?;
+        note(event, facts);
         scratch.clear();
         let class = match encoder {
-            Encoder::Chat(encoder) => encoder.event(&event, scratch),
-            Encoder::Completion(encoder) => encoder.event(&event, scratch),
-            Encoder::Responses(encoder) => encoder.event(&event, scratch),
-            Encoder::Messages(encoder) => encoder.event(&event, scratch),
-            Encoder::Gemini(encoder) => encoder.event(&event, scratch),
+            Encoder::Chat(encoder) => encoder.event(event, scratch),
+            Encoder::Completion(encoder) => encoder.event(event, scratch),
+            Encoder::Responses(encoder) => encoder.event(event, scratch),
+            Encoder::Messages(encoder) => encoder.event(event, scratch),
+            Encoder::Gemini(encoder) => encoder.event(event, scratch),
         };
         // A short event is copied, so that the buffer which it grew in serves the next one too.
         let bytes = if scratch.capacity() > SCRATCH {
@@ -373,10 +375,64 @@ fn translate(
         } else {
             Bytes::copy_from_slice(scratch)
         };
-        lawful.bytes(&event, &bytes)?;
+        lawful.bytes(event, &bytes)?;
         push_piece(out, class, bytes);
+        Ok(())
     }
-    Ok(())
+}
+
+/// The codec of one streamed answer that comes as events: of an upstream that speaks no client's dialect.
+#[derive(Debug)]
+pub struct EventCodec {
+    writer: Writer,
+    facts: Facts,
+    progress: Progress,
+}
+
+impl EventCodec {
+    /// A codec for one answer; [`ReplyOptions::upstream`] is not looked at.
+    pub fn new(options: &ReplyOptions) -> Self {
+        EventCodec { writer: Writer::new(options), facts: Facts::default(), progress: Progress::Open }
+    }
+
+    /// Takes an event; appends what may go to the client. After [`Event::End`] everything is ignored.
+    pub fn event(&mut self, event: &Event, out: &mut Vec<Piece>) -> Result<(), ReplyFault> {
+        if self.progress == Progress::Done {
+            return Ok(());
+        }
+        self.writer.event(event, &mut self.facts, out)?;
+        if *event == Event::End {
+            self.progress = Progress::Done;
+        }
+        Ok(())
+    }
+
+    /// Nothing more comes. An answer without its end is truncated.
+    pub fn finish(&self) -> Result<(), ReplyFault> {
+        if self.progress == Progress::Done { Ok(()) } else { Err(ReplyFault::truncated()) }
+    }
+
+    /// How far the answer has come.
+    pub fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// What has been read in passing.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+}
+
+/// What of the buffer that events are written into is kept from one to the next, in bytes.
+const SCRATCH: usize = 1 << 10;
+
+fn translate(
+    events: &mut Vec<Event>,
+    writer: &mut Writer,
+    facts: &mut Facts,
+    out: &mut Vec<Piece>,
+) -> Result<(), ReplyFault> {
+    events.drain(..).try_for_each(|event| writer.event(&event, facts, out))
 }
 
 /// A name that an upstream gave, if it is fit to be kept.
@@ -431,17 +487,23 @@ pub fn plain(options: &ReplyOptions, body: Bytes) -> Result<(Bytes, Facts), Repl
         Dialect::Messages => messages::reply_decode::plain(&body, options)?,
         Dialect::Gemini => gemini::reply_decode::plain(&body, options)?,
     };
-    for event in &events {
+    Ok(plain_of(options, &events))
+}
+
+/// A whole plain answer of these events, in the client's dialect.
+pub fn plain_of(options: &ReplyOptions, events: &[Event]) -> (Bytes, Facts) {
+    let mut facts = Facts::default();
+    for event in events {
         note(event, &mut facts);
     }
     let out = match options.client {
-        Dialect::Chat if options.asked.operation == Operation::Complete => chat::completions::plain(&events, options),
-        Dialect::Chat => chat::reply_encode::plain(&events, options),
-        Dialect::Responses => responses::reply_encode::plain(&events, options),
-        Dialect::Messages => messages::reply_encode::plain(&events, options),
-        Dialect::Gemini => gemini::reply_encode::plain(&events, options),
+        Dialect::Chat if options.asked.operation == Operation::Complete => chat::completions::plain(events, options),
+        Dialect::Chat => chat::reply_encode::plain(events, options),
+        Dialect::Responses => responses::reply_encode::plain(events, options),
+        Dialect::Messages => messages::reply_encode::plain(events, options),
+        Dialect::Gemini => gemini::reply_encode::plain(events, options),
     };
-    Ok((out.into(), facts))
+    (out.into(), facts)
 }
 
 /// Vectors for a client of embeddings.

@@ -314,6 +314,22 @@ pub fn write_turn(
     }
 }
 
+/// Makes a turn ready for an upstream that speaks no client's dialect. Media are checked, tools that their provider runs
+/// are left out beside others, and with `elsewhere` so is what the history holds of another provider's own making. Gives
+/// the names of what has no place there, the client's hints too.
+pub fn for_native(turn: &mut Turn<'_>, elsewhere: bool) -> Result<Vec<String>, Invalid> {
+    crate::media::check(turn)?;
+    let (ready, mut dropped) = crate::hosted::left_out(turn);
+    if let std::borrow::Cow::Owned(ready) = ready {
+        *turn = ready;
+    }
+    dropped.append(&mut turn.hints);
+    if elsewhere && strip_opaque_state(turn) {
+        dropped.push("thinking".to_owned());
+    }
+    Ok(dropped)
+}
+
 fn no_upstream(does: &str) -> Invalid {
     Invalid { path: "model".into(), message: format!("no upstream of this model {does}"), at: 0 }
 }

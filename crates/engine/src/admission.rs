@@ -41,11 +41,14 @@ pub struct Wanted {
     pub retry: bool,
     /// Where it would go best, if that costs nobody else: the first that can.
     pub preferred: Vec<AccountKey>,
+    /// The owner of the conversation that it goes on with, which comes before anybody else; with `true` nobody else will do
+    /// as long as this one can come to serve.
+    pub owner: Option<(AccountKey, bool)>,
 }
 
 impl Wanted {
     /// Asks with this turn's need.
-    fn with_need<T>(&self, ask: impl FnOnce(&Need<'_>) -> T) -> T {
+    fn with_need<T>(&self, only: Option<AccountKey>, ask: impl FnOnce(&Need<'_>) -> T) -> T {
         let mut few = [Candidate { upstream: "", model: "", tier: Tier::Own }; 8];
         let many: Vec<Candidate<'_>>;
         let routes: &[Candidate<'_>] = if self.routes.len() <= few.len() {
@@ -62,7 +65,7 @@ impl Wanted {
             from_route: self.from_route,
             larger: self.larger,
             tried: &self.tried,
-            only: self.only,
+            only,
             tie: self.tie,
             tokens: self.tokens,
             retry: self.retry,
@@ -78,15 +81,32 @@ impl Wanted {
     }
 
     fn pick(&self, pool: &mut Pool, now: Moment) -> Result<Pick, Unavailable> {
-        self.with_need(|need| pool.pick(now, need))
+        self.owner_first(|only| self.with_need(only, |need| pool.pick(now, need)))
     }
 
     fn take(&self, pool: &mut Pool, now: Moment) -> Result<(Pick, Taken), Unavailable> {
-        self.with_need(|need| {
-            let pick = pool.pick(now, need)?;
-            let taken = pool.take(now, &pick, need);
-            Ok((pick, taken))
+        self.owner_first(|only| {
+            self.with_need(only, |need| {
+                let pick = pool.pick(now, need)?;
+                let taken = pool.take(now, &pick, need);
+                Ok((pick, taken))
+            })
         })
+    }
+
+    /// Asks the conversation's owner, and then everybody.
+    fn owner_first<T>(
+        &self,
+        mut ask: impl FnMut(Option<AccountKey>) -> Result<T, Unavailable>,
+    ) -> Result<T, Unavailable> {
+        let owner = self.owner.filter(|(owner, _)| self.only.is_none() && !self.tried.contains(owner));
+        let Some((owner, strict)) = owner else { return ask(self.only) };
+        match ask(Some(owner)) {
+            Ok(found) => Ok(found),
+            // It is there and will serve again.
+            Err(busy @ (Unavailable::AllBusy { .. } | Unavailable::AllCooling { .. })) if strict => Err(busy),
+            Err(_) => ask(None),
+        }
     }
 }
 
@@ -432,6 +452,12 @@ impl Admission {
         accounts.iter().filter_map(|id| inner.pool.key_of(id)).collect()
     }
 
+    /// The epoch of an account that may serve: another principal, removal or suspension raises it. `None` for one that is
+    /// not there.
+    pub fn epoch_of(&self, id: &AccountId) -> Option<u64> {
+        self.inner.lock().pool.epoch_of(id)
+    }
+
     /// Some account could serve, now or after a wait.
     pub fn has_usable(&self) -> bool {
         self.inner.lock().pool.has_usable()
@@ -559,6 +585,11 @@ impl SlotLease {
     /// The route.
     pub fn route(&self) -> &Route {
         &self.route
+    }
+
+    /// The account's epoch when the slot was taken.
+    pub fn epoch(&self) -> Option<u64> {
+        self.taken.as_ref().map(Taken::epoch)
     }
 
     /// The account's credential, as it was when the slot was taken.

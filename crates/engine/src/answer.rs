@@ -1,6 +1,6 @@
 //! One attempt's answer being read: the codec, what it holds back, and the upstream's error when that is what comes.
 
-use crate::ports::{Answer, AnswerBody};
+use crate::ports::{Answer, AnswerBody, Happening, NativeAnswer};
 use crate::upstream_error::UpstreamError;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
@@ -11,10 +11,11 @@ use turnkeep_base::limit::{MAX_ERROR_BODY, MAX_EVENT};
 use turnkeep_base::{Declared, Dialect, Evidence, Fault, FaultKind, Phase};
 use turnkeep_dialect::classify;
 use turnkeep_dialect::count::{count_body, count_reply};
-use turnkeep_dialect::event::Class;
-use turnkeep_dialect::reply::{Facts, Piece, Progress, ReplyFault, ReplyOptions, StreamCodec};
+use turnkeep_dialect::event::{Block, Class, Delta, Event, Order};
+use turnkeep_dialect::reply::{EventCodec, Facts, Piece, Progress, ReplyFault, ReplyOptions, StreamCodec};
 use turnkeep_dialect::request::{ClientRequest, Operation};
 use turnkeep_dialect::{reply, windows};
+use turnkeep_policy::conversations::Conversation;
 
 /// How long the end of an answer's transport is waited for after the protocol's own end, and the bytes that are passed
 /// over until then.
@@ -28,10 +29,43 @@ pub(crate) struct Read {
     pub content: bool,
     /// How far the answer has come.
     pub progress: Progress,
+    /// The upstream is at work, though nothing of it is shown.
+    pub alive: bool,
+}
+
+impl Read {
+    fn of(content: bool, progress: Progress) -> Self {
+        Read { content, progress, alive: false }
+    }
+}
+
+/// What one look at the upstream brought.
+#[derive(Debug)]
+pub(crate) enum Chunk {
+    /// Bytes of a client's dialect.
+    Bytes(Bytes),
+    /// What happened in an answer of a protocol of its own.
+    Happenings(Vec<Happening>),
+}
+
+/// Happenings that are taken in one look.
+const AT_ONCE: usize = 64;
+
+enum Source {
+    Bytes(Box<dyn AnswerBody>),
+    Native(Box<dyn NativeAnswer>),
 }
 
 enum Way {
     Stream(Box<StreamCodec>),
+    Events(Box<EventCodec>),
+    /// A plain answer of an upstream that speaks no client's dialect.
+    Folded {
+        events: Vec<Event>,
+        order: Box<Order>,
+        bytes: usize,
+        facts: Facts,
+    },
     Plain {
         whole: BytesMut,
         facts: Facts,
@@ -49,7 +83,9 @@ enum Way {
 
 /// An answer being read.
 pub(crate) struct Answering {
-    body: Option<Box<dyn AnswerBody>>,
+    source: Option<Source>,
+    /// As it stood at the end of a complete answer.
+    conversation: Option<Conversation>,
     way: Way,
     options: ReplyOptions,
     operation: Operation,
@@ -75,8 +111,23 @@ impl Answering {
         } else {
             Way::Plain { whole: BytesMut::new(), facts: Facts::default() }
         };
+        Answering::over(Source::Bytes(answer.body), way, request, options)
+    }
+
+    /// An answer that comes as events.
+    pub(crate) fn of_events(answer: Box<dyn NativeAnswer>, request: &ClientRequest, options: ReplyOptions) -> Self {
+        let way = if request.stream {
+            Way::Events(Box::new(EventCodec::new(&options)))
+        } else {
+            Way::Folded { events: Vec::new(), order: Box::default(), bytes: 0, facts: Facts::default() }
+        };
+        Answering::over(Source::Native(answer), way, request, options)
+    }
+
+    fn over(source: Source, way: Way, request: &ClientRequest, options: ReplyOptions) -> Self {
         Answering {
-            body: Some(answer.body),
+            source: Some(source),
+            conversation: None,
             way,
             options,
             operation: request.operation,
@@ -87,15 +138,112 @@ impl Answering {
         }
     }
 
-    pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Fault>>> {
-        match &mut self.body {
-            Some(body) => body.poll_chunk(cx),
-            None => Poll::Ready(None),
+    pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Chunk, Fault>>> {
+        let native = match &mut self.source {
+            None => return Poll::Ready(None),
+            Some(Source::Bytes(body)) => {
+                return body.poll_chunk(cx).map(|read| read.map(|read| read.map(Chunk::Bytes)));
+            }
+            Some(Source::Native(native)) => native,
+        };
+        let mut happened = Vec::new();
+        while happened.len() < AT_ONCE {
+            match native.poll_next(cx) {
+                Poll::Ready(Some(Ok(happening))) => {
+                    let end = happening == Happening::Event(Event::End);
+                    happened.push(happening);
+                    if end {
+                        break;
+                    }
+                }
+                // What came before is told first; the end, or the fault, is asked for again.
+                Poll::Ready(Some(Err(fault))) if happened.is_empty() => return Poll::Ready(Some(Err(fault))),
+                Poll::Ready(None) if happened.is_empty() => return Poll::Ready(None),
+                Poll::Ready(Some(Err(fault))) => {
+                    self.source = Some(Source::Native(Box::new(Broken(Some(fault)))));
+                    break;
+                }
+                Poll::Ready(None) => break,
+                Poll::Pending if happened.is_empty() => return Poll::Pending,
+                Poll::Pending => break,
+            }
+        }
+        Poll::Ready(Some(Ok(Chunk::Happenings(happened))))
+    }
+
+    pub(crate) fn take_in(&mut self, chunk: Chunk) -> Result<Read, Fault> {
+        match chunk {
+            Chunk::Bytes(bytes) => self.feed(bytes),
+            Chunk::Happenings(happened) => self.happened(happened),
         }
     }
 
-    pub(crate) fn feed(&mut self, chunk: Bytes) -> Result<Read, Fault> {
+    fn happened(&mut self, happened: Vec<Happening>) -> Result<Read, Fault> {
+        let mut alive = false;
+        let mut outcome = Ok(());
+        for happening in happened {
+            match happening {
+                Happening::Alive | Happening::Units(_) => alive = true,
+                Happening::Event(event) => outcome = self.event(event),
+            }
+            if outcome.is_err() {
+                break;
+            }
+        }
+        let progress = self.progress();
+        let mut read = self.sort(outcome, progress)?;
+        read.alive = alive;
+        Ok(read)
+    }
+
+    fn event(&mut self, event: Event) -> Result<(), ReplyFault> {
+        let end = event == Event::End;
         match &mut self.way {
+            Way::Events(codec) => codec.event(&event, &mut self.pieces)?,
+            Way::Folded { events, order, bytes, facts } => {
+                order.event(&event).map_err(|what| ReplyFault::new(FaultKind::GatewayBug, what))?;
+                *bytes += event_bytes(&event);
+                if *bytes > MAX_EVENT {
+                    return Err(ReplyFault::malformed(format!("a plain answer of more than {MAX_EVENT} bytes")));
+                }
+                reply::note(&event, facts);
+                events.push(event);
+                if end {
+                    let (body, read) = reply::plain_of(&self.options, events);
+                    *facts = read;
+                    self.pieces.push(Piece { class: Class::Terminal, bytes: body });
+                }
+            }
+            Way::Stream(_) | Way::Plain { .. } | Way::Error { .. } => {
+                return Err(ReplyFault::new(FaultKind::GatewayBug, "events in an answer of bytes"));
+            }
+        }
+        if end && let Some(Source::Native(native)) = &self.source {
+            self.conversation = native.conversation();
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        match &self.way {
+            Way::Stream(codec) => codec.progress(),
+            Way::Events(codec) => codec.progress(),
+            Way::Folded { events, .. } if events.last() == Some(&Event::End) => Progress::Done,
+            Way::Folded { .. } | Way::Plain { .. } | Way::Error { .. } => Progress::Open,
+        }
+    }
+
+    /// The conversation as it stood at the end of a complete answer, where the upstream keeps one.
+    pub(crate) fn conversation(&mut self) -> Option<Conversation> {
+        self.conversation.take()
+    }
+
+    fn feed(&mut self, chunk: Bytes) -> Result<Read, Fault> {
+        match &mut self.way {
+            Way::Events(_) | Way::Folded { .. } => {
+                let what = Evidence::text("bytes in an answer of events");
+                Err(Fault::new(FaultKind::GatewayBug, Phase::Answered, what))
+            }
             Way::Stream(codec) => {
                 let outcome = codec.feed(chunk, &mut self.pieces);
                 let progress = codec.progress();
@@ -107,24 +255,21 @@ impl Answering {
                     return Err(Fault::new(FaultKind::MalformedResponse, Phase::Answered, Evidence::text(what)));
                 }
                 whole.extend_from_slice(&chunk);
-                Ok(Read { content: false, progress: Progress::Open })
+                Ok(Read::of(false, Progress::Open))
             }
             Way::Error { whole, .. } => {
                 let room = MAX_ERROR_BODY.saturating_sub(whole.len());
                 whole.extend_from_slice(&chunk[..chunk.len().min(room)]);
-                if room <= chunk.len() {
-                    self.classify()
-                } else {
-                    Ok(Read { content: false, progress: Progress::Open })
-                }
+                if room <= chunk.len() { self.classify() } else { Ok(Read::of(false, Progress::Open)) }
             }
         }
     }
 
     /// The body is at its end.
     pub(crate) fn finish(&mut self) -> Result<Read, Fault> {
-        self.body = None;
+        self.source = None;
         match &mut self.way {
+            Way::Events(_) | Way::Folded { .. } => Err(answered(ReplyFault::truncated())),
             Way::Stream(codec) => {
                 let outcome = codec.finish(&mut self.pieces);
                 let progress = codec.progress();
@@ -146,7 +291,7 @@ impl Answering {
                 let (bytes, read) = outcome.map_err(answered)?;
                 *facts = read;
                 self.terminal.push(bytes);
-                Ok(Read { content: true, progress: Progress::Done })
+                Ok(Read::of(true, Progress::Done))
             }
             Way::Error { .. } => self.classify(),
         }
@@ -160,7 +305,9 @@ impl Answering {
                 let progress = codec.progress();
                 self.sort(outcome, progress)
             }
-            Way::Plain { .. } | Way::Error { .. } => Ok(Read { content: false, progress: Progress::Open }),
+            Way::Events(_) | Way::Folded { .. } | Way::Plain { .. } | Way::Error { .. } => {
+                Ok(Read::of(false, Progress::Open))
+            }
         }
     }
 
@@ -181,12 +328,12 @@ impl Answering {
             let what = format!("more than {} bytes that say nothing", 2 * MAX_EVENT);
             return Err(Fault::new(FaultKind::MalformedResponse, Phase::Answered, Evidence::text(what)));
         }
-        Ok(Read { content, progress })
+        Ok(Read::of(content, progress))
     }
 
     fn classify(&mut self) -> Result<Read, Fault> {
         let Way::Error { status, whole, declared, made_ms } = &mut self.way else {
-            return Ok(Read { content: false, progress: Progress::Open });
+            return Ok(Read::of(false, Progress::Open));
         };
         let body = std::mem::take(whole).freeze();
         let status = *status;
@@ -208,7 +355,8 @@ impl Answering {
         static NONE: std::sync::LazyLock<Facts> = std::sync::LazyLock::new(Facts::default);
         match &self.way {
             Way::Stream(codec) => codec.facts(),
-            Way::Plain { facts, .. } => facts,
+            Way::Events(codec) => codec.facts(),
+            Way::Plain { facts, .. } | Way::Folded { facts, .. } => facts,
             Way::Error { .. } => &NONE,
         }
     }
@@ -229,8 +377,8 @@ impl Answering {
     pub(crate) fn whole_error(&mut self, cx: &mut Context<'_>) -> Option<Fault> {
         loop {
             match self.poll_chunk(cx) {
-                Poll::Ready(Some(Ok(bytes))) => {
-                    if let Err(fault) = self.feed(bytes) {
+                Poll::Ready(Some(Ok(chunk))) => {
+                    if let Err(fault) = self.take_in(chunk) {
                         return Some(fault);
                     }
                 }
@@ -243,7 +391,11 @@ impl Answering {
     /// The answer is whole by its protocol. The transport's own end may come a moment later, and only then can the
     /// connection be used again: it is waited for, apart from the turn and not for long.
     pub(crate) fn hear_end(&mut self) {
-        let Some(mut body) = self.body.take() else { return };
+        let mut body = match self.source.take() {
+            Some(Source::Bytes(body)) => body,
+            // Its end is the protocol's own.
+            Some(Source::Native(_)) | None => return,
+        };
         // Mostly it is there already, and no task is needed for it.
         let mut cx = Context::from_waker(std::task::Waker::noop());
         if let Poll::Ready(None | Some(Err(_))) = body.poll_chunk(&mut cx) {
@@ -264,8 +416,39 @@ impl Answering {
     /// Drops the exchange: the connection is closed, or the stream reset. What was read before stays: once the answer
     /// has begun, the client still gets it ahead of the error.
     pub(crate) fn cancel(&mut self) {
-        self.body = None;
+        self.source = None;
     }
+}
+
+/// A native answer whose fault has been seen, and is told when what came before it has been.
+struct Broken(Option<Fault>);
+
+impl NativeAnswer for Broken {
+    fn poll_next(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Happening, Fault>>> {
+        Poll::Ready(self.0.take().map(Err))
+    }
+
+    fn conversation(&self) -> Option<Conversation> {
+        None
+    }
+}
+
+/// About how many bytes of memory an event takes.
+fn event_bytes(event: &Event) -> usize {
+    let text = match event {
+        Event::Delta { delta, .. } => match delta {
+            Delta::Text(text) | Delta::Thinking(text) | Delta::Signature(text) | Delta::Arguments(text) => text.len(),
+        },
+        Event::BlockStart { kind: Block::RedactedThinking(text), .. } => text.len(),
+        Event::BlockStart { kind: Block::ToolCall { id, name }, .. } => id.len() + name.len(),
+        Event::BlockStart { kind: Block::Text | Block::Thinking | Block::Refusal, .. }
+        | Event::Start { .. }
+        | Event::BlockStop { .. }
+        | Event::Finish { .. }
+        | Event::Usage(_)
+        | Event::End => 0,
+    };
+    text + 64
 }
 
 fn answered(fault: ReplyFault) -> Fault {

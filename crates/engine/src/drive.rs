@@ -2,20 +2,21 @@
 //! thing at a time besides the client and the timers, and every order of importance is the machine's.
 
 use crate::admission::{SlotLease, Wanted};
+mod conversation;
 mod delivery;
 mod end;
 mod look_up;
 mod write;
 
-use crate::answer::{Answering, Read};
-use crate::call::{self, Written};
+use crate::answer::{Answering, Chunk, Read};
+use crate::call::{self, Sending, Written};
 use crate::closing::OpenAttempt;
 use crate::engine::{Engine, TurnInput};
 use crate::kept::Leading;
 use crate::machine::corroborate::Likeness;
 use crate::machine::{Downstream, Effect, Event, Machine, TurnEnd, TurnFacts};
 use crate::pipe::{Pace, ReplyWriter};
-use crate::ports::{Answer, AttemptOpened, Call, KeepAnswer, Reservation, Spent};
+use crate::ports::{Answer, Ask, AttemptOpened, Call, KeepAnswer, NativeAnswer, Reservation, SendFault, Spent};
 use crate::recorder::Recorder;
 use crate::route::{OnClientGone, Tier};
 use crate::upstream_error::{ErrorHead, UpstreamError, error_read, scrub};
@@ -36,6 +37,7 @@ use turnkeep_policy::Moment;
 use turnkeep_policy::accounts::{AccountKey, ChargeRef, Unavailable};
 use turnkeep_policy::settle::{self, BYTES_PER_TOKEN};
 
+use conversation::Held;
 use delivery::Answerer;
 use look_up::{KeptReply, Known, keeps};
 
@@ -54,9 +56,17 @@ enum Waiting {
     Lead(BoxFuture<'static, Option<Arc<Recorded>>>),
     Slot(BoxFuture<'static, Result<SlotLease, Unavailable>>),
     Entry(BoxFuture<'static, bool>),
-    Head(BoxFuture<'static, Result<Answer, Fault>>),
+    Head(BoxFuture<'static, Result<Begun, SendFault>>),
     Body,
     Room,
+}
+
+/// An upstream has begun to answer.
+enum Begun {
+    /// With the head of a reply.
+    Http(Answer),
+    /// In a protocol of its own.
+    Native(Box<dyn NativeAnswer>),
 }
 
 /// A charge that this turn has made on an account, and the answer it was made for.
@@ -118,6 +128,8 @@ pub(crate) struct Drive {
     /// The history with our answer.
     answered: Option<Fingerprint>,
     answerer: Option<Answerer>,
+    /// The conversation that goes on, and how far.
+    conversation: Held,
     kept_reply: Option<KeptReply>,
     /// The turn has waited for another one and got nothing.
     waited_for_another: bool,
@@ -187,6 +199,7 @@ impl Drive {
             last: Vec::new(),
             answered: None,
             answerer: None,
+            conversation: Held::default(),
             kept_reply: None,
             waited_for_another: false,
             cache_word: "off",
@@ -279,8 +292,8 @@ impl Drive {
             Lead(Option<Arc<Recorded>>),
             Slot(Result<SlotLease, Unavailable>),
             Entry(bool),
-            Head(Result<Answer, Fault>),
-            Chunk(Option<Result<Bytes, Fault>>),
+            Head(Result<Begun, SendFault>),
+            Chunk(Option<Result<Chunk, Fault>>),
             Room,
         }
         let happened = poll_fn(|cx| {
@@ -329,8 +342,8 @@ impl Drive {
                 }
                 Event::NotRecorded
             }
-            Happened::Head(Ok(answer)) => self.head(answer),
-            Happened::Head(Err(fault)) => Event::Fault(fault),
+            Happened::Head(Ok(begun)) => self.begun(begun),
+            Happened::Head(Err(failed)) => self.not_begun(failed),
             Happened::Chunk(chunk) => self.chunk(chunk),
             Happened::Room => {
                 self.waiting = Waiting::Body;
@@ -374,8 +387,13 @@ impl Drive {
     }
 
     fn slot(&mut self, lease: SlotLease) -> Event {
-        let event =
-            Event::Slot { account: lease.account(), route: lease.route_index(), clocks: lease.route().upstream.clocks };
+        let upstream = &lease.route().upstream;
+        let event = Event::Slot {
+            account: lease.account(),
+            route: lease.route_index(),
+            clocks: upstream.clocks,
+            replay_safe: upstream.is_replay_safe(),
+        };
         self.engine.tally.queue.observe(self.input.received.elapsed());
         self.upstream = lease.route().upstream.name.clone();
         if lease.is_preferred() {
@@ -386,24 +404,40 @@ impl Drive {
         event
     }
 
-    fn head(&mut self, answer: Answer) -> Event {
+    fn begun(&mut self, begun: Begun) -> Event {
         let options = self.reply_options();
-        let wall_ms = self.engine.clock.unix_ms();
-        self.answering = Some(Answering::new(answer, &self.input.request, options, wall_ms));
+        let request = &self.input.request;
+        self.answering = Some(match begun {
+            Begun::Http(answer) => Answering::new(answer, request, options, self.engine.clock.unix_ms()),
+            Begun::Native(answer) => Answering::of_events(answer, request, options),
+        });
         self.waiting = Waiting::Body;
         Event::Answering
     }
 
-    fn chunk(&mut self, chunk: Option<Result<Bytes, Fault>>) -> Event {
+    /// The send came to nothing, or may have come to something.
+    fn not_begun(&mut self, failed: SendFault) -> Event {
+        let SendFault { mut fault, refused } = failed;
+        self.scrub(&mut fault, None);
+        match refused {
+            Some(proof) => {
+                self.conversation.refused(proof);
+                Event::Refused(fault)
+            }
+            None => Event::Fault(fault),
+        }
+    }
+
+    fn chunk(&mut self, chunk: Option<Result<Chunk, Fault>>) -> Event {
         let Some(answering) = &mut self.answering else { return Event::ClientGone { finish: None } };
         let ended = chunk.is_none();
         let outcome = match chunk {
-            Some(Ok(bytes)) => answering.feed(bytes),
+            Some(Ok(chunk)) => answering.take_in(chunk),
             None => answering.finish(),
             Some(Err(fault)) => Err(fault),
         };
         match outcome {
-            Ok(Read { content, progress }) => {
+            Ok(Read { content, progress, alive }) => {
                 if content && self.first_content.is_none() {
                     let since = self.input.received.elapsed();
                     self.first_content = Some(since);
@@ -419,7 +453,7 @@ impl Drive {
                 if progress != reply::Progress::Done && self.has_made_enough() {
                     return Event::Enough;
                 }
-                Event::Read { content, progress }
+                Event::Read { content, progress, alive }
             }
             Err(mut fault) => {
                 let mut error = answering.take_error();
@@ -439,7 +473,8 @@ impl Drive {
 
     fn reply_options(&self) -> reply::ReplyOptions {
         let request = &self.input.request;
-        let upstream = self.lease.as_ref().map_or(request.dialect, |lease| lease.route().upstream.dialect);
+        let upstream = self.lease.as_ref().and_then(|lease| lease.route().upstream.dialect());
+        let upstream = upstream.unwrap_or(request.dialect);
         reply::ReplyOptions {
             client: request.dialect,
             upstream,
@@ -484,7 +519,7 @@ impl Drive {
             Effect::Settle => {
                 if let Some(answering) = &mut self.answering {
                     self.events.push(match answering.settle() {
-                        Ok(Read { content, progress }) => Event::Read { content, progress },
+                        Ok(Read { content, progress, alive }) => Event::Read { content, progress, alive },
                         Err(fault) => Event::Fault(fault),
                     });
                 }
@@ -523,6 +558,7 @@ impl Drive {
             self.events.push(gone);
             return;
         }
+        self.take_conversation();
         let wanted = self.machine.wanted();
         let wanted = Wanted {
             routes: self.input.routes.clone(),
@@ -534,6 +570,7 @@ impl Drive {
             tie: self.input.id.bits() as u64,
             tokens: self.input.request.body.len() as u64 / BYTES_PER_TOKEN,
             preferred: self.preferred(),
+            owner: self.conversation_owner(),
         };
         let admission = self.engine.admission.clone();
         let caller = self.input.caller.key().clone();
@@ -556,7 +593,8 @@ impl Drive {
         let Some(lease) = &self.lease else { return };
         let here = &lease.route().upstream.name;
         let elsewhere = self.known.owners.iter().any(|owner| owner.upstream != *here);
-        let written = match call::write(&self.input, lease.route(), elsewhere) {
+        let resume = self.conversation.on(lease);
+        let written = match call::write(&self.input, lease.route(), elsewhere, resume) {
             Ok(written) => written,
             Err(invalid) => {
                 self.uncarriable = Some(invalid.into());
@@ -611,24 +649,29 @@ impl Drive {
             self.events.push(Event::Fault(Fault::new(FaultKind::NoCredential, Phase::Unsent, evidence)));
             return;
         };
-        let call = Call {
-            method: http::Method::POST,
-            path: written.path,
-            headers: written.headers,
-            body: written.body,
-            account: lease.id().clone(),
-            secret,
-        };
-        let port = lease.route().upstream.port.clone();
+        let (resume, reread) = self.conversation.sent(lease);
+        let account = lease.id().clone();
+        let model = lease.route().model.clone();
         lease.sent();
         self.dispatched_at = Some(Instant::now());
         self.upstream_error = None;
         let head = ErrorHead::default();
         self.error_head = head.clone();
-        self.waiting = Waiting::Head(Box::pin(async move {
-            let answer = port.send(call).await?;
-            if answer.status.is_success() { Ok(answer) } else { Ok(error_read(answer, &head).await) }
-        }));
+        self.waiting = Waiting::Head(match written.what {
+            Sending::Http { port, path, headers, body } => {
+                let call = Call { method: http::Method::POST, path, headers, body, account, secret };
+                Box::pin(async move {
+                    let answer = port.send(call).await.map_err(SendFault::unsure)?;
+                    let answer = if answer.status.is_success() { answer } else { error_read(answer, &head).await };
+                    Ok(Begun::Http(answer))
+                })
+            }
+            Sending::Native { port, body, trace } => {
+                let (caller, time_left) = (self.scope.clone(), self.machine.time_left(self.now()));
+                let ask = Ask { body, model, account, secret, caller, resume, reread, time_left, trace };
+                Box::pin(async move { port.send(ask).await.map(Begun::Native) })
+            }
+        });
     }
 
     fn read_on(&mut self) {

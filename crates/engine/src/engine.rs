@@ -2,6 +2,7 @@
 
 use crate::admission::Admission;
 use crate::bonds::Bonds;
+use crate::conversations::Desk;
 use crate::drive::Drive;
 use crate::fetched::Fetches;
 use crate::kept::{At, Kept};
@@ -118,6 +119,8 @@ pub struct Engine {
     pub bonds: Bonds,
     /// The answers that outlive their turns.
     pub kept: Arc<Kept>,
+    /// The conversations that upstreams keep.
+    pub conversations: Arc<Desk>,
     pub(crate) recording: Room,
     rules: RwLock<Rules>,
     stop: watch::Sender<bool>,
@@ -156,6 +159,7 @@ impl Engine {
         let EngineParts { admission, ledger, faults, answer_store, echo, hash_key, clock, random, tally, rules } =
             parts;
         Arc::new(Engine {
+            conversations: Desk::new(admission.clone()),
             admission,
             ledger,
             faults,

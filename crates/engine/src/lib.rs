@@ -10,6 +10,7 @@ mod answer;
 pub mod bonds;
 mod call;
 mod closing;
+pub mod conversations;
 mod drive;
 pub mod ending;
 pub mod engine;

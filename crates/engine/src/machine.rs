@@ -43,6 +43,8 @@ pub enum Event {
         route: usize,
         /// The route's clocks.
         clocks: Clocks,
+        /// Sending the turn again does nothing twice there.
+        replay_safe: bool,
     },
     /// Nobody serves.
     NoSlot(Unavailable),
@@ -56,12 +58,16 @@ pub enum Event {
     Answering,
     /// The attempt failed.
     Fault(Fault),
+    /// The upstream has refused the attempt, and certainly not begun with it.
+    Refused(Fault),
     /// Some of the answer was read.
     Read {
         /// It contained something the model made.
         content: bool,
         /// How far the answer has come.
         progress: Progress,
+        /// The upstream is at work, though nothing of it is shown.
+        alive: bool,
     },
     /// The client's buffer is full.
     Blocked,
@@ -214,6 +220,8 @@ pub struct Machine {
     downstream: Downstream,
     timers: Timers,
     clocks: Clocks,
+    /// Sending the turn again does nothing twice at the upstream that is asked.
+    replay_safe: bool,
     from_route: usize,
     route: usize,
     first_route: Option<usize>,
@@ -263,6 +271,7 @@ impl Machine {
             downstream: Downstream::Untouched,
             timers: Timers::default(),
             clocks: Clocks::default(),
+            replay_safe: true,
             from_route: 0,
             route: 0,
             first_route: None,
@@ -291,6 +300,12 @@ impl Machine {
     /// The next timer.
     pub fn next_timer(&self) -> Option<(Moment, Timer)> {
         self.timers.next()
+    }
+
+    /// What is left of the turn's time, by the clock that bounds it now.
+    pub fn time_left(&self, now: Moment) -> Duration {
+        let end = self.timers.at(Timer::Total).or_else(|| self.timers.at(Timer::MaxTurn));
+        end.map_or(self.facts.total, |end| now.until(end))
     }
 
     /// How far the client's side is committed.
@@ -364,7 +379,10 @@ impl Machine {
                 out.push(Effect::End);
             }
             Event::KeyReused => self.fail(Ending::Uncarriable, out),
-            Event::Slot { account, route, clocks } => self.slot(account, route, clocks, out),
+            Event::Slot { account, route, clocks, replay_safe } => {
+                self.replay_safe = replay_safe;
+                self.slot(account, route, clocks, out);
+            }
             Event::NoSlot(unavailable) => self.no_slot(unavailable, now, out),
             Event::Uncarriable => self.uncarriable(out),
             Event::Recorded => self.recorded(now, out),
@@ -380,8 +398,14 @@ impl Machine {
                 self.stage = Stage::Answering;
                 out.push(Effect::ReadOn);
             }
-            Event::Fault(fault) => self.fault(fault, now, out),
-            Event::Read { content, progress } => self.read(content, progress, now, out),
+            Event::Fault(fault) => self.fault(fault, false, now, out),
+            Event::Refused(fault) => self.fault(fault, true, now, out),
+            Event::Read { content, progress, alive } => {
+                if alive && self.timers.is_set(Timer::FirstContent) {
+                    self.timers.set(Timer::FirstContent, now.after(self.clocks.first_content));
+                }
+                self.read(content, progress, now, out);
+            }
             Event::Blocked => {
                 self.blocked_since = Some(now);
                 self.timers.clear(Timer::Between);
@@ -534,22 +558,24 @@ impl Machine {
                     | Stage::BackingOff
                     | Stage::Dispatched
                     | Stage::Answering
-                    | Stage::Ended => self.fault(fault, now, out),
+                    | Stage::Ended => self.fault(fault, false, now, out),
                 }
             }
             Timer::MaxTurn if attempting => {
                 self.fault(
                     Fault::clock(FaultKind::DeadlineExceeded, phase, clock(ClockKind::MaxTurn, false)),
+                    false,
                     now,
                     out,
                 );
             }
             Timer::FirstContent if attempting => {
                 let clock = clock(ClockKind::FirstContent, false);
-                self.fault(Fault::clock(FaultKind::UpstreamStalled, phase, clock), now, out);
+                self.fault(Fault::clock(FaultKind::UpstreamStalled, phase, clock), false, now, out);
             }
             Timer::Between if attempting => {
-                self.fault(Fault::clock(FaultKind::UpstreamStalled, phase, clock(ClockKind::Between, false)), now, out);
+                let clock = clock(ClockKind::Between, false);
+                self.fault(Fault::clock(FaultKind::UpstreamStalled, phase, clock), false, now, out);
             }
             Timer::OpenAfter => {
                 self.downstream = self.downstream.max(Downstream::Opened);

@@ -6,10 +6,16 @@ use http::{HeaderMap, Method, StatusCode};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use turnkeep_base::{
     AccountId, AttemptId, ClientError, Dialect, Fault, FaultKind, Fingerprint, NanoUsd, Receipt, Secret, TurnId, Usage,
 };
+use turnkeep_dialect::event::Event;
+use turnkeep_dialect::json::Invalid;
 use turnkeep_dialect::recorded::Recorded;
+use turnkeep_dialect::tool_names::ToolNames;
+use turnkeep_dialect::turn::Turn;
+use turnkeep_policy::conversations::{Conversation, RefusalProof};
 
 /// One exchange with an upstream, ready to be sent.
 #[derive(Debug)]
@@ -50,6 +56,106 @@ pub trait Upstream: Send + Sync {
     /// Sends a call and waits for the head of the answer. Dropping the future cancels the exchange. The fault's phase
     /// says whether anything may have been sent.
     fn send(&self, call: Call) -> BoxFuture<'_, Result<Answer, Fault>>;
+}
+
+/// How a turn is to be written for an upstream with a protocol of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Writing<'a> {
+    /// The upstream's name of the model.
+    pub model: &'a str,
+    /// A conversation goes on: the turn's messages are only what follows its last answer. System prompt, tools and what else
+    /// the turn says are those that it was begun with.
+    pub goes_on: bool,
+    /// The answer is wanted as a stream. A driver may stream in any case.
+    pub stream: bool,
+}
+
+/// What a driver has made of a turn, in its own form; sent as it is.
+#[derive(Debug)]
+pub struct NativeWritten {
+    /// The message or the document.
+    pub body: Bytes,
+    /// The fields of the client's request that the upstream has no place for, by their names, hints alone: content that
+    /// cannot be carried is an error.
+    pub dropped: Vec<String>,
+    /// How the client knows the tools that are sent under another name.
+    pub names: ToolNames,
+}
+
+/// One turn for an upstream with a protocol of its own.
+#[derive(Debug)]
+pub struct Ask {
+    /// What [`Native::write`] made.
+    pub body: Bytes,
+    /// The upstream's name of the model.
+    pub model: Arc<str>,
+    /// Whose connections, processes and conversations are used.
+    pub account: AccountId,
+    /// The account's credential; empty for a kind that has none of its own.
+    pub secret: Secret,
+    /// Whose turn it is, as its scope is written: for what callers must not share.
+    pub caller: Arc<str>,
+    /// The conversation that goes on; `None`: a new one.
+    pub resume: Option<Conversation>,
+    /// Its position is to be read before the send, as an earlier one may have moved it. One that has moved is
+    /// `conversation_gone`.
+    pub reread: bool,
+    /// What is left of the turn's time: for protocols that tell their servers.
+    pub time_left: Duration,
+    /// `traceparent` and `tracestate`, where the client sent them.
+    pub trace: HeaderMap,
+}
+
+/// A send that came to nothing, or may have come to something.
+#[derive(Debug)]
+pub struct SendFault {
+    /// What went wrong.
+    pub fault: Fault,
+    /// The upstream has certainly not begun.
+    pub refused: Option<RefusalProof>,
+}
+
+impl SendFault {
+    /// Nothing is known of what the upstream has done.
+    pub fn unsure(fault: Fault) -> Self {
+        SendFault { fault, refused: None }
+    }
+}
+
+/// What happens in an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Happening {
+    /// A step of the answer, in the order that [`turnkeep_dialect::event`] tells.
+    Event(Event),
+    /// A sign that the upstream is at work, which the client is not shown: the clocks begin anew.
+    Alive,
+    /// What the turn has cost in the provider's own units (ACUs), in thousandths, so far.
+    Units(u64),
+}
+
+/// An answer under way, as events. Dropping it before its end cancels the turn at the upstream.
+pub trait NativeAnswer: Send {
+    /// The next thing that happens; `None` when nothing more comes. An answer whose last event is not
+    /// [`Event::End`] is truncated. A fault ends it.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Happening, Fault>>>;
+
+    /// The conversation as it stands after [`Event::End`], if it can be gone on with.
+    fn conversation(&self) -> Option<Conversation>;
+}
+
+/// An endpoint that speaks no client's dialect: a turn goes in, events come out.
+pub trait Native: Send + Sync {
+    /// Writes a turn. Content that cannot be carried is an error with its path, in the words of the client's dialect.
+    fn write(&self, turn: &Turn<'_>, how: Writing<'_>) -> Result<NativeWritten, Invalid>;
+
+    /// Sends a turn and waits until the upstream has taken it, or refused it. Dropping the future cancels it.
+    fn send(&self, ask: Ask) -> BoxFuture<'_, Result<Box<dyn NativeAnswer>, SendFault>>;
+
+    /// The conversation can be gone on with, as far as is known here: the process that keeps it is the one that runs.
+    fn stands(&self, conversation: &Conversation) -> bool;
+
+    /// Nobody goes on with this conversation of the account's: what is kept for it may go. Never waits.
+    fn forget(&self, account: &AccountId, conversation: Conversation);
 }
 
 /// A ledger entry, written before an attempt is dispatched.

@@ -1,6 +1,6 @@
 //! Where a turn may go: an upstream with its clocks, and the model it is asked for.
 
-use crate::ports::Upstream;
+use crate::ports::{Native, Upstream};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use turnkeep_base::limit::{HEARTBEAT_EVERY, STREAM_OPEN_AFTER};
 use turnkeep_base::{Dialect, Price};
 use turnkeep_policy::Tuning;
 pub use turnkeep_policy::accounts::Tier;
+pub use turnkeep_policy::conversations::Handling;
 
 /// The times of one upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,23 +92,85 @@ pub enum OnClientGone {
     },
 }
 
+/// What an upstream speaks, and its driver.
+#[derive(Clone)]
+pub enum Speech {
+    /// A client's dialect over HTTP. Sending the same turn again does nothing twice.
+    Dialect {
+        /// Which.
+        dialect: Dialect,
+        /// It may keep its answers, so that a later turn goes on from one by its id (Responses).
+        chains: bool,
+        /// Its driver.
+        port: Arc<dyn Upstream>,
+    },
+    /// A protocol of its own.
+    Native {
+        /// It keeps conversations, of this kind.
+        conversations: Option<Handling>,
+        /// Sending the same turn again, in a new conversation, does nothing twice.
+        replay_safe: bool,
+        /// Its driver.
+        port: Arc<dyn Native>,
+    },
+}
+
+/// Whether conversations that an upstream keeps are gone on with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reuse {
+    /// Their owner is asked first and never waited for.
+    #[default]
+    Prefer,
+    /// Their owner is waited for, for its slots and its own rate; never one that is missing or out.
+    Strict,
+    /// Each turn brings its whole history.
+    Off,
+}
+
 /// One endpoint of a provider, ready to be asked.
 pub struct UpstreamEntry {
     /// Its name in the configuration.
     pub name: Arc<str>,
-    /// What it speaks.
-    pub dialect: Dialect,
+    /// What it speaks, and its driver.
+    pub speech: Speech,
+    /// Whether its conversations are gone on with.
+    pub reuse: Reuse,
     /// Its times.
     pub clocks: Clocks,
     /// What becomes of its work when a client leaves.
     pub on_client_gone: OnClientGone,
-    /// Its driver.
-    pub port: Arc<dyn Upstream>,
+}
+
+impl UpstreamEntry {
+    /// The client's dialect that it speaks, if it speaks one.
+    pub fn dialect(&self) -> Option<Dialect> {
+        match self.speech {
+            Speech::Dialect { dialect, .. } => Some(dialect),
+            Speech::Native { .. } => None,
+        }
+    }
+
+    /// The conversations that it keeps are gone on with, and of this kind.
+    pub fn conversations(&self) -> Option<Handling> {
+        let kept = match self.speech {
+            Speech::Dialect { chains, .. } => chains.then_some(Handling::Immutable),
+            Speech::Native { conversations, .. } => conversations,
+        };
+        kept.filter(|_| self.reuse != Reuse::Off)
+    }
+
+    /// Sending the same turn again does nothing twice.
+    pub fn is_replay_safe(&self) -> bool {
+        match self.speech {
+            Speech::Dialect { .. } => true,
+            Speech::Native { replay_safe, .. } => replay_safe,
+        }
+    }
 }
 
 impl fmt::Debug for UpstreamEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UpstreamEntry").field("name", &self.name).field("dialect", &self.dialect).finish()
+        f.debug_struct("UpstreamEntry").field("name", &self.name).field("dialect", &self.dialect()).finish()
     }
 }
 

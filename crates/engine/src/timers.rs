@@ -55,6 +55,11 @@ impl Timers {
         self.0[timer as usize] = Some(at);
     }
 
+    /// When it fires, if it is set.
+    pub fn at(&self, timer: Timer) -> Option<Moment> {
+        self.0[timer as usize]
+    }
+
     /// Clears a timer.
     pub fn clear(&mut self, timer: Timer) {
         self.0[timer as usize] = None;

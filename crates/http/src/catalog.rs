@@ -168,6 +168,7 @@ fn distance(left: &str, right: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use turnkeep_engine::route::{Reuse, Speech};
 
     struct Nowhere;
 
@@ -200,10 +201,10 @@ mod tests {
     fn fallbacks_follow_the_models_own_routes_and_a_key_gets_only_those_to_models_that_it_may_use() {
         let upstream = Arc::new(UpstreamEntry {
             name: "u".into(),
-            dialect: turnkeep_base::Dialect::Chat,
+            speech: Speech::Dialect { dialect: turnkeep_base::Dialect::Chat, chains: false, port: Arc::new(Nowhere) },
+            reuse: Reuse::Off,
             clocks: turnkeep_engine::route::Clocks::default(),
             on_client_gone: turnkeep_engine::route::OnClientGone::Cancel,
-            port: Arc::new(Nowhere),
         });
         let with = |name: &str| ModelEntry { routes: vec![(upstream.clone(), name.into())], ..entry(name) };
         let small = ModelEntry {
@@ -229,10 +230,10 @@ mod tests {
     fn a_budget_in_money_gets_only_routes_with_a_price_and_none_to_a_model_without_one() {
         let upstream = Arc::new(UpstreamEntry {
             name: "u".into(),
-            dialect: turnkeep_base::Dialect::Chat,
+            speech: Speech::Dialect { dialect: turnkeep_base::Dialect::Chat, chains: false, port: Arc::new(Nowhere) },
+            reuse: Reuse::Off,
             clocks: turnkeep_engine::route::Clocks::default(),
             on_client_gone: turnkeep_engine::route::OnClientGone::Cancel,
-            port: Arc::new(Nowhere),
         });
         let with =
             |name: &str, price| ModelEntry { routes: vec![(upstream.clone(), name.into())], price, ..entry(name) };

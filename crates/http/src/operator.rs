@@ -84,7 +84,7 @@ pub fn counters(tally: &Tally, gateway: &Gateway) -> Vec<(&'static str, u64)> {
     list
 }
 
-/// The counters as JSON. Upstream conversations are not in this version and stay at 0.
+/// The counters as JSON.
 pub fn connect_metrics(gateway: &Gateway) -> Response<ReplyBody> {
     let tally = &gateway.engine.tally;
     // What is under way is read before what is counted: a turn that is told as ended is in the counts beside it.
@@ -99,10 +99,19 @@ pub fn connect_metrics(gateway: &Gateway) -> Response<ReplyBody> {
     }
     let engine = &gateway.engine;
     let (bonds, kept, now) = (&engine.bonds, &engine.kept, engine.admission.present());
+    let conversations = &engine.conversations;
     let ((bindings, histories), (cached, held)) = (bonds.sizes(now), kept.sizes(now));
     object.insert(
         "conversations".into(),
-        json!({"size": 0, "hits": 0, "misses": 0, "restored": 0, "advanced": 0, "dropped": 0, "held": held}),
+        json!({
+            "size": conversations.size(now),
+            "hits": conversations.hits.get(),
+            "misses": conversations.misses.get(),
+            "restored": conversations.restored.get(),
+            "advanced": conversations.advanced.get(),
+            "dropped": conversations.dropped.get(),
+            "held": held,
+        }),
     );
     object.insert("affinity".into(), json!({"size": bindings, "binds": bonds.binds.get(), "hits": bonds.hits.get()}));
     object.insert("continuity".into(), json!({"size": histories, "commits": bonds.commits.get()}));

@@ -31,7 +31,7 @@ pub async fn fetch(
     request: &ClientRequest,
     routes: &[Route],
 ) -> Result<(Arc<Fetches>, Option<OwnedSemaphorePermit>), ClientError> {
-    let needs = |route: &Route| route.upstream.dialect == Dialect::Gemini;
+    let needs = |route: &Route| route.upstream.dialect() == Some(Dialect::Gemini);
     let generates = match request.operation {
         Operation::Generate | Operation::CountTokens => true,
         Operation::Complete | Operation::Embed => false,

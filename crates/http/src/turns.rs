@@ -207,7 +207,7 @@ async fn admit(
 fn compacting(routes: Arc<[Route]>, trigger: Option<usize>) -> Result<Arc<[Route]>, ClientError> {
     let Some(index) = trigger else { return Ok(routes) };
     let able: Arc<[Route]> =
-        routes.iter().filter(|route| route.upstream.dialect == Dialect::Responses).cloned().collect();
+        routes.iter().filter(|route| route.upstream.dialect() == Some(Dialect::Responses)).cloned().collect();
     if able.is_empty() {
         let path = format!("input[{index}]");
         let message =
@@ -243,24 +243,24 @@ pub async fn stored(
 /// The model's own routes whose upstreams count tokens: those of the client's dialect, which know the request as it is,
 /// before the others.
 fn counting(client: Dialect, routes: &[Route]) -> Arc<[Route]> {
-    let able = || routes.iter().filter(|route| route.tier == Tier::Own && counts(route.upstream.dialect));
-    let own = able().filter(|route| route.upstream.dialect == client);
-    own.chain(able().filter(|route| route.upstream.dialect != client)).cloned().collect()
+    let able = || routes.iter().filter(|route| route.tier == Tier::Own && counts(route.upstream.dialect()));
+    let own = able().filter(|route| route.upstream.dialect() == Some(client));
+    own.chain(able().filter(|route| route.upstream.dialect() != Some(client))).cloned().collect()
 }
 
-/// Whether an upstream of this dialect counts tokens.
-fn counts(upstream: Dialect) -> bool {
+/// Whether an upstream of this dialect counts tokens; one without any does not.
+fn counts(upstream: Option<Dialect>) -> bool {
     match upstream {
-        Dialect::Messages | Dialect::Gemini | Dialect::Responses => true,
-        Dialect::Chat => false,
+        Some(Dialect::Messages | Dialect::Gemini | Dialect::Responses) => true,
+        Some(Dialect::Chat) | None => false,
     }
 }
 
 /// The routes whose upstreams make embeddings.
 fn embedding(model: &str, routes: &[Route]) -> Result<Arc<[Route]>, ClientError> {
-    let able = |route: &&Route| match route.upstream.dialect {
-        Dialect::Chat | Dialect::Gemini => true,
-        Dialect::Responses | Dialect::Messages => false,
+    let able = |route: &&Route| match route.upstream.dialect() {
+        Some(Dialect::Chat | Dialect::Gemini) => true,
+        Some(Dialect::Responses | Dialect::Messages) | None => false,
     };
     let able: Arc<[Route]> = routes.iter().filter(able).cloned().collect();
     if able.iter().any(|route| route.tier == Tier::Own) {

@@ -6,6 +6,7 @@
 pub mod accounts;
 pub mod affinity;
 pub mod continuity;
+pub mod conversations;
 pub mod glob;
 pub mod limits;
 pub mod moment;

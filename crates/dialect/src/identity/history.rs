@@ -31,6 +31,13 @@ pub struct History {
     open: bool,
 }
 
+impl History {
+    /// A turn can go on from the last of `answers`: it brings something new, and all of it has an identity.
+    pub fn can_go_on(&self) -> bool {
+        self.open && !self.answers.is_empty()
+    }
+}
+
 /// What a conversation is known by.
 ///
 /// Counted: who speaks and what is said; the system prompt but not the tools; texts, refusals, images by their bytes or

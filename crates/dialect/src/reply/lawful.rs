@@ -104,7 +104,7 @@ impl Lawful {
 mod tests {
     use super::*;
     use crate::event::{Block, Finish};
-    use crate::reply::{Encoder, Facts, ReplyOptions, translate};
+    use crate::reply::{Facts, ReplyOptions, Writer, translate};
 
     fn options(client: Dialect) -> ReplyOptions {
         ReplyOptions {
@@ -138,12 +138,10 @@ mod tests {
     #[test]
     fn nothing_of_an_event_out_of_order_is_written() {
         let options = options(Dialect::Messages);
-        let mut encoder = Encoder::Messages(messages::reply_encode::StreamEncoder::new(&options));
+        let mut writer = Writer::new(&options);
         let mut events = vec![start(), Event::BlockStart { block: 7, kind: Block::Text }];
         let (mut facts, mut out) = (Facts::default(), Vec::new());
-        let mut lawful = Lawful::new(&options);
-        let fault =
-            translate(&mut events, &mut encoder, &mut lawful, &mut facts, &mut Vec::new(), &mut out).unwrap_err();
+        let fault = translate(&mut events, &mut writer, &mut facts, &mut out).unwrap_err();
         assert_eq!((fault.kind, out.len()), (FaultKind::GatewayBug, 1));
     }
 

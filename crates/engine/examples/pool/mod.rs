@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use turnkeep_base::{AccountId, Dialect, Evidence, Fault, FaultKind, Phase, Secret};
 use turnkeep_engine::admission::{Admission, Setup, Wanted};
 use turnkeep_engine::ports::{Answer, Call, Upstream};
-use turnkeep_engine::route::{Clocks, Route, UpstreamEntry};
+use turnkeep_engine::route::{Clocks, Reuse, Route, Speech, UpstreamEntry};
 use turnkeep_policy::Tuning;
 use turnkeep_policy::accounts::{AccountKey, AccountSpec, Tier, UpstreamSpec};
 use turnkeep_policy::glob::Globs;
@@ -27,10 +27,10 @@ impl Upstream for Nobody {
 pub fn routes() -> Arc<[Route]> {
     let upstream = UpstreamEntry {
         name: "upstream".into(),
-        dialect: Dialect::Chat,
+        speech: Speech::Dialect { dialect: Dialect::Chat, chains: false, port: Arc::new(Nobody) },
+        reuse: Reuse::Off,
         clocks: Clocks::default(),
         on_client_gone: Default::default(),
-        port: Arc::new(Nobody),
     };
     [Route { upstream: Arc::new(upstream), model: "model".into(), tier: Tier::Own, name: "model".into(), price: None }]
         .into()
@@ -78,6 +78,7 @@ pub fn wanted(routes: &Arc<[Route]>, tie: u64, only: Option<AccountKey>) -> Want
         tokens: 500,
         retry: false,
         preferred: Vec::new(),
+        owner: None,
     }
 }
 

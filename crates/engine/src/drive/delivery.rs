@@ -107,7 +107,7 @@ impl Drive {
     }
 
     /// The history with our answer at its end.
-    fn answered_history(&mut self) -> Option<Fingerprint> {
+    pub(super) fn answered_history(&mut self) -> Option<Fingerprint> {
         if let Some(known) = self.answered {
             return Some(known);
         }

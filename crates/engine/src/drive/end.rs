@@ -1,7 +1,7 @@
 //! How the drive loop ends things: the attempt, the turn, and both after a panic.
 
 use super::delivery::{Answerer, recorded_of};
-use super::{Charged, Drive, Waiting};
+use super::{Begun, Charged, Drive, Waiting};
 use crate::closing::ClosedAttempt;
 use crate::ending::client_error;
 use crate::evidence;
@@ -25,6 +25,7 @@ impl Drive {
         {
             answering.hear_end();
         }
+        self.end_attempt_in_conversation(&end);
         let facts = self.answering.as_ref().map(|answering| answering.facts().clone()).unwrap_or_default();
         if let Some(lease) = &self.lease {
             self.answered_by = Some(lease.route().model.to_string());
@@ -82,17 +83,24 @@ impl Drive {
         let Waiting::Head(head) = &mut self.waiting else { return };
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
         let late = match head.as_mut().poll(&mut cx) {
-            std::task::Poll::Ready(Ok(answer)) => {
+            std::task::Poll::Ready(Ok(begun)) => {
                 self.waiting = Waiting::Nothing;
-                if answer.status.is_success() {
+                let refusal = match &begun {
+                    Begun::Http(answer) => !answer.status.is_success(),
+                    Begun::Native(_) => false,
+                };
+                if !refusal {
                     return;
                 }
-                let Event::Answering = self.head(answer) else { return };
+                let Event::Answering = self.begun(begun) else { return };
                 self.answering.as_mut().and_then(|answering| answering.whole_error(&mut cx))
             }
-            std::task::Poll::Ready(Err(_)) => {
+            std::task::Poll::Ready(Err(failed)) => {
                 self.waiting = Waiting::Nothing;
-                None
+                failed.refused.map(|proof| {
+                    self.conversation.refused(proof);
+                    failed.fault
+                })
             }
             // The head alone says what it declares.
             std::task::Poll::Pending => self.error_head.lock().take().map(|(status, headers)| {
@@ -155,6 +163,7 @@ impl Drive {
                 LeftAt::BeforeAnswer => tally.client_gone_before_answer.add(),
             }
         }
+        self.close_conversation(end == TurnEnd::Completed);
         if let Some(reservation) = self.reservation.take() {
             reservation.settle(self.spent);
         }

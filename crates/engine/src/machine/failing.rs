@@ -3,7 +3,7 @@
 use super::{AttemptEnd, Downstream, Effect, Ending, Machine, Stage, TurnEnd};
 use crate::timers::Timer;
 use turnkeep_base::verdict::{counts, verdict};
-use turnkeep_base::{Fault, FaultKind, Next, Origin};
+use turnkeep_base::{Fault, FaultKind, Next, Origin, Phase};
 use turnkeep_policy::Moment;
 use turnkeep_policy::accounts::Unavailable;
 
@@ -60,7 +60,8 @@ impl Machine {
         }
     }
 
-    pub(super) fn fault(&mut self, mut fault: Fault, now: Moment, out: &mut Vec<Effect>) {
+    /// An attempt, or the turn, has failed. `refused`: the upstream has certainly not begun with it.
+    pub(super) fn fault(&mut self, mut fault: Fault, refused: bool, now: Moment, out: &mut Vec<Effect>) {
         // The model has finished every choice; what broke was the wait for usage.
         if self.timers.is_set(Timer::AfterFinish) && verdict(&fault).origin == Origin::Network {
             self.timers.clear(Timer::AfterFinish);
@@ -68,6 +69,8 @@ impl Machine {
             return;
         }
         let mut convicted = false;
+        // What may have begun is not sent again where that would do it twice.
+        let may_go_on = refused || fault.phase == Phase::Unsent || self.replay_safe;
         if matches!(self.stage, Stage::Dispatched | Stage::Answering) {
             let said = self.account.and_then(|account| self.corroboration.note(account, &fault));
             convicted = said.is_some();
@@ -103,12 +106,13 @@ impl Machine {
         let spent =
             self.counted >= self.facts.rules.attempts.max(1) || self.dispatches >= self.facts.rules.dispatches.max(1);
         let next = verdict(&fault).row.next;
-        let once_more = match next {
-            Next::ElsewhereOnce => !self.once.contains(&fault.kind),
-            Next::Elsewhere | Next::ElsewhereFree | Next::SameThenElsewhere | Next::NextRoute => true,
-            Next::StopOrLarger => fault.context_too_long && self.facts.larger && !self.larger,
-            Next::Stop | Next::NeverStarted | Next::SameFullHistory => false,
-        };
+        let once_more = may_go_on
+            && match next {
+                Next::ElsewhereOnce | Next::SameFullHistory => !self.once.contains(&fault.kind),
+                Next::Elsewhere | Next::ElsewhereFree | Next::SameThenElsewhere | Next::NextRoute => true,
+                Next::StopOrLarger => fault.context_too_long && self.facts.larger && !self.larger,
+                Next::Stop | Next::NeverStarted => false,
+            };
         self.once.push(fault.kind);
         // A later route's refusal of the request or the model does not hide the fault that led there. One that two
         // accounts agree on is no later route's own.
@@ -119,12 +123,16 @@ impl Machine {
         let shown = self.last.take().filter(|_| hides).unwrap_or_else(|| fault.clone());
         self.last = Some(shown.clone());
         // The model's own routes have failed: its fallbacks are what is left. What stops a turn stops it there, too.
-        let goes_on = match next {
-            Next::Elsewhere | Next::ElsewhereOnce | Next::ElsewhereFree | Next::SameThenElsewhere | Next::NextRoute => {
-                true
-            }
-            Next::StopOrLarger | Next::Stop | Next::NeverStarted | Next::SameFullHistory => false,
-        };
+        let goes_on = may_go_on
+            && match next {
+                Next::Elsewhere
+                | Next::ElsewhereOnce
+                | Next::ElsewhereFree
+                | Next::SameThenElsewhere
+                | Next::SameFullHistory
+                | Next::NextRoute => true,
+                Next::StopOrLarger | Next::Stop | Next::NeverStarted => false,
+            };
         let failed = spent || !once_more;
         if self.downstream != Downstream::Touched && goes_on && failed && self.fall_back() {
             return self.acquire(out);
@@ -166,7 +174,11 @@ impl Machine {
                 | Origin::Client => self.acquire(out),
             },
             Next::ElsewhereFree => self.acquire(out),
-            Next::Stop | Next::NeverStarted | Next::SameFullHistory => self.fail(Ending::Fault(shown), out),
+            Next::SameFullHistory => {
+                self.only = self.account;
+                self.acquire(out);
+            }
+            Next::Stop | Next::NeverStarted => self.fail(Ending::Fault(shown), out),
         }
     }
 

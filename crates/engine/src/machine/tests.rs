@@ -46,7 +46,7 @@ impl Run {
     }
 
     fn attempt_on(&mut self, account: u32, route: usize) {
-        let slot = Event::Slot { account: AccountKey(account), route, clocks: Clocks::default() };
+        let slot = Event::Slot { account: AccountKey(account), route, clocks: Clocks::default(), replay_safe: true };
         assert_eq!(self.on(slot), [Effect::Record]);
         assert_eq!(self.on(Event::Recorded), [Effect::Dispatch]);
     }
@@ -111,8 +111,11 @@ fn a_turn_that_completes_is_closed_before_its_end_is_written() {
     let mut run = Run::new(facts());
     run.attempt(0);
     assert_eq!(run.on(Event::Answering), [Effect::ReadOn]);
-    assert_eq!(run.on(Event::Read { content: true, progress: Progress::Open }), [Effect::Commit, Effect::ReadOn]);
-    let end = run.on(Event::Read { content: false, progress: Progress::Done });
+    assert_eq!(
+        run.on(Event::Read { content: true, progress: Progress::Open, alive: false }),
+        [Effect::Commit, Effect::ReadOn]
+    );
+    let end = run.on(Event::Read { content: false, progress: Progress::Done, alive: false });
     assert_eq!(
         end,
         [
@@ -134,7 +137,7 @@ fn a_fault_before_the_answer_goes_elsewhere_and_after_it_ends_the_turn() {
     assert_eq!(run.machine.wanted().tried, [AccountKey(0)]);
     run.attempt(1);
     run.on(Event::Answering);
-    run.on(Event::Read { content: true, progress: Progress::Open });
+    run.on(Event::Read { content: true, progress: Progress::Open, alive: false });
     assert!(ends_with_error(&run.fault(FaultKind::ConnectionReset, Phase::Answered)));
 }
 
@@ -231,12 +234,12 @@ fn a_connection_that_breaks_after_the_last_finish_reason_does_not_spoil_the_answ
     let mut run = Run::new(facts());
     run.attempt(0);
     run.on(Event::Answering);
-    run.on(Event::Read { content: true, progress: Progress::Finishing });
+    run.on(Event::Read { content: true, progress: Progress::Finishing, alive: false });
     run.now = Moment(1_000);
-    run.on(Event::Read { content: false, progress: Progress::Finishing });
+    run.on(Event::Read { content: false, progress: Progress::Finishing, alive: false });
     assert_eq!(run.machine.next_timer(), Some((Moment(2_000), Timer::AfterFinish)), "reading on does not lengthen it");
     assert_eq!(run.fault(FaultKind::StreamTruncated, Phase::Answered), [Effect::Settle]);
-    let end = run.on(Event::Read { content: false, progress: Progress::Done });
+    let end = run.on(Event::Read { content: false, progress: Progress::Done, alive: false });
     assert!(end.contains(&Effect::CloseTurn(TurnEnd::Completed)));
 }
 
@@ -376,7 +379,7 @@ fn the_client_leaving_mid_answer_cancels_the_upstream_and_judges_nobody() {
     let mut run = Run::new(facts());
     run.attempt(0);
     run.on(Event::Answering);
-    run.on(Event::Read { content: true, progress: Progress::Open });
+    run.on(Event::Read { content: true, progress: Progress::Open, alive: false });
     let expected = [
         Effect::Cancel,
         Effect::CloseAttempt(AttemptEnd::Interrupted),
@@ -407,7 +410,7 @@ fn silence_before_the_first_content_and_between_events_is_a_stall_by_its_own_clo
     let mut run = Run::new(facts());
     run.attempt(0);
     run.on(Event::Answering);
-    run.on(Event::Read { content: true, progress: Progress::Open });
+    run.on(Event::Read { content: true, progress: Progress::Open, alive: false });
     assert!(ends_with_error(&run.on(Event::Timer(Timer::Between))));
 }
 
@@ -416,7 +419,7 @@ fn the_between_clock_rests_while_the_client_does_not_read_and_a_minute_of_that_i
     let mut run = Run::new(facts());
     run.attempt(0);
     run.on(Event::Answering);
-    run.on(Event::Read { content: true, progress: Progress::Open });
+    run.on(Event::Read { content: true, progress: Progress::Open, alive: false });
     run.on(Event::Blocked);
     run.now = Moment(40_000);
     run.on(Event::Unblocked);
@@ -444,7 +447,7 @@ fn a_plain_turn_has_no_first_content_clock_but_its_whole_time() {
 #[test]
 fn a_turn_whose_entry_cannot_be_written_is_not_sent() {
     let mut run = Run::new(facts());
-    run.on(Event::Slot { account: AccountKey(0), route: 0, clocks: Clocks::default() });
+    run.on(Event::Slot { account: AccountKey(0), route: 0, clocks: Clocks::default(), replay_safe: true });
     let effects = run.on(Event::NotRecorded);
     assert_eq!(effects[0], Effect::CloseAttempt(AttemptEnd::Unsent));
     assert!(ends_with_error(&effects));
@@ -456,7 +459,7 @@ fn a_chat_stream_waits_two_seconds_for_its_usage() {
     let mut run = Run::new(facts());
     run.attempt(0);
     run.on(Event::Answering);
-    run.on(Event::Read { content: true, progress: Progress::Finishing });
+    run.on(Event::Read { content: true, progress: Progress::Finishing, alive: false });
     assert_eq!(run.machine.next_timer(), Some((Moment(2_000), Timer::AfterFinish)));
     assert_eq!(run.on(Event::Timer(Timer::AfterFinish)), [Effect::Settle]);
 }
@@ -466,11 +469,11 @@ fn whatever_happens_in_whatever_order_a_turn_closes_exactly_once_and_so_does_eac
     fn event(which: u8) -> Event {
         let fault = |kind| Event::Fault(Fault::new(kind, Phase::Answered, Evidence::default()));
         match which {
-            0 => Event::Slot { account: AccountKey(0), route: 0, clocks: Clocks::default() },
+            0 => Event::Slot { account: AccountKey(0), route: 0, clocks: Clocks::default(), replay_safe: true },
             1 => Event::Recorded,
             2 => Event::Answering,
-            3 => Event::Read { content: true, progress: Progress::Open },
-            4 => Event::Read { content: false, progress: Progress::Done },
+            3 => Event::Read { content: true, progress: Progress::Open, alive: false },
+            4 => Event::Read { content: false, progress: Progress::Done, alive: false },
             5 => fault(FaultKind::UpstreamUnavailable),
             6 => fault(FaultKind::ModelOverloaded),
             7 => Event::Timer(Timer::Backoff),
@@ -544,7 +547,7 @@ fn an_attempt_whose_client_has_left_goes_on_only_where_the_policy_lets_it_and_wi
     run.on(Event::Answering);
     assert_eq!(run.on(GONE_BUT_GOES_ON), [Effect::GoOnAlone]);
     assert!(run.machine.is_alone() && !run.machine.committed(), "it left before the answer began");
-    let read = run.on(Event::Read { content: true, progress: Progress::Open });
+    let read = run.on(Event::Read { content: true, progress: Progress::Open, alive: false });
     assert_eq!(read, [Effect::Commit, Effect::ReadOn]);
     assert!(!run.machine.committed());
     run.now = Moment(30_000);
@@ -558,10 +561,10 @@ fn an_attempt_that_goes_on_alone_and_completes_is_a_completed_turn() {
     let mut run = Run::new(facts());
     run.attempt(0);
     run.on(Event::Answering);
-    run.on(Event::Read { content: true, progress: Progress::Open });
+    run.on(Event::Read { content: true, progress: Progress::Open, alive: false });
     run.on(GONE_BUT_GOES_ON);
     assert!(run.machine.committed());
-    let end = run.on(Event::Read { content: false, progress: Progress::Done });
+    let end = run.on(Event::Read { content: false, progress: Progress::Done, alive: false });
     assert!(end.contains(&Effect::CloseTurn(TurnEnd::Completed)), "{end:?}");
 }
 
@@ -579,7 +582,7 @@ fn a_reader_that_was_waited_for_when_it_left_is_waited_for_no_longer() {
     let mut run = Run::new(facts());
     run.attempt(0);
     run.on(Event::Answering);
-    run.on(Event::Read { content: true, progress: Progress::Open });
+    run.on(Event::Read { content: true, progress: Progress::Open, alive: false });
     run.on(Event::Blocked);
     assert_eq!(run.on(GONE_BUT_GOES_ON), [Effect::GoOnAlone, Effect::ReadOn]);
 }
@@ -589,7 +592,7 @@ fn the_readers_pace_is_looked_at_every_minute_while_it_has_something_to_read() {
     let mut run = Run::new(facts());
     run.attempt(0);
     run.on(Event::Answering);
-    run.on(Event::Read { content: true, progress: Progress::Open });
+    run.on(Event::Read { content: true, progress: Progress::Open, alive: false });
     assert_eq!(run.on(Event::Timer(Timer::Pace)), [Effect::MeasurePace]);
     let end = run.on(Event::TooSlow);
     assert!(end.contains(&Effect::Cancel) && end.contains(&Effect::CloseTurn(TurnEnd::Interrupted)), "{end:?}");
@@ -599,6 +602,6 @@ fn the_readers_pace_is_looked_at_every_minute_while_it_has_something_to_read() {
 fn a_turn_goes_on_without_its_entry_only_where_the_operator_has_said_so() {
     let rules = Rules { serve_unrecorded: true, ..Rules::default() };
     let mut run = Run::new(TurnFacts { rules, ..facts() });
-    run.on(Event::Slot { account: AccountKey(0), route: 0, clocks: Clocks::default() });
+    run.on(Event::Slot { account: AccountKey(0), route: 0, clocks: Clocks::default(), replay_safe: true });
     assert_eq!(run.on(Event::NotRecorded), [Effect::Dispatch]);
 }

@@ -23,7 +23,7 @@ use turnkeep_engine::ports::{
     Answer, AnswerBody, AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, Call, Echo, FaultLog, FaultRecord,
     KeepAnswer, KeptAnswer, KeptKey, Ledger, Permit, Random, Reservation, Spent, StoreError, Upstream, WallClock,
 };
-use turnkeep_engine::route::{Clocks, OnClientGone, Route, Rules, Tier, UpstreamEntry};
+use turnkeep_engine::route::{Clocks, OnClientGone, Reuse, Route, Rules, Speech, Tier, UpstreamEntry};
 use turnkeep_engine::tally::Tally;
 use turnkeep_engine::{Engine, EngineParts, Terms, TurnInput};
 use turnkeep_policy::accounts::{AccountSpec, Status, UpstreamSpec};
@@ -278,10 +278,10 @@ pub fn different(differs: Differs) -> World {
     let upstream = Arc::new(Scripted { script: Mutex::new(script), calls: AtomicU64::new(0) });
     let entry = Arc::new(UpstreamEntry {
         name: "up".into(),
-        dialect: Dialect::Chat,
+        speech: Speech::Dialect { dialect: Dialect::Chat, chains: false, port: upstream.clone() },
+        reuse: Reuse::Off,
         clocks: Clocks::default(),
         on_client_gone: differs.on_client_gone,
-        port: upstream.clone(),
     });
     admission.reconfigure(Setup {
         tuning: Tuning::default(),

@@ -234,6 +234,11 @@ impl Pool {
         self.account(key).map(|account| &account.spec.id)
     }
 
+    /// The epoch of an account that is configured.
+    pub fn epoch_of(&self, id: &AccountId) -> Option<u64> {
+        self.account(self.key_of(id)?).map(|account| account.epoch)
+    }
+
     /// The account of this identity, also if its configuration is gone.
     pub fn key_of(&self, id: &AccountId) -> Option<AccountKey> {
         self.by_id.get(id).copied()

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use turnkeep_engine::ports::Fetch as FetchPort;
-use turnkeep_engine::route::{Clocks, UpstreamEntry};
+use turnkeep_engine::route::{Clocks, Reuse, Speech, UpstreamEntry};
 use turnkeep_http::catalog::{AnyModel, Catalog, ModelEntry};
 use turnkeep_policy::accounts::UpstreamSpec;
 use turnkeep_upstream::{Endpoint, EndpointSpec, Fetcher};
@@ -101,10 +101,10 @@ fn entry(upstream: &Upstream, endpoint: &Arc<Endpoint>) -> Arc<UpstreamEntry> {
     };
     Arc::new(UpstreamEntry {
         name: upstream.name.as_str().into(),
-        dialect: endpoint.kind().dialect(),
+        speech: Speech::Dialect { dialect: endpoint.kind().dialect(), chains: false, port: endpoint.clone() },
+        reuse: Reuse::Off,
         clocks,
         on_client_gone: upstream.on_client_gone,
-        port: endpoint.clone(),
     })
 }
 
