@@ -101,8 +101,12 @@ fn entry(upstream: &Upstream, endpoint: &Arc<Endpoint>) -> Arc<UpstreamEntry> {
     };
     Arc::new(UpstreamEntry {
         name: upstream.name.as_str().into(),
-        speech: Speech::Dialect { dialect: endpoint.kind().dialect(), chains: false, port: endpoint.clone() },
-        reuse: Reuse::Off,
+        speech: Speech::Dialect {
+            dialect: endpoint.kind().dialect(),
+            chains: endpoint.kind() == turnkeep_upstream::Kind::OpenAiResponses,
+            port: endpoint.clone(),
+        },
+        reuse: Reuse::default(),
         clocks,
         on_client_gone: upstream.on_client_gone,
     })
