@@ -157,15 +157,17 @@ fn chained(
         };
         return Ok(body.map(|body| (body, request.dropped_in_passing(), ToolNames::default())));
     }
-    let mut turn = request.turn()?;
-    if previous.is_some() {
-        // The system prompt is not kept with an answer; what was said is.
-        let leading = turn.messages.iter().take_while(|message| message.role == Role::System).count();
-        let last = turn.messages.iter().rposition(|message| message.role == Role::Assistant);
-        turn.messages.drain(leading..last.map_or(leading, |last| last + 1));
-    }
-    let encoded = write_turn(request, turn, Dialect::Responses, model, elsewhere)?;
-    let edits = chain::edits(&encoded.body, previous.map(|previous| (previous, 0)), true);
+    // Results are written beside their calls, so all of it is written before it is cut. The system prompt, which is not kept
+    // with an answer, is no part of the input.
+    let encoded = write_for(request, Dialect::Responses, model, elsewhere)?;
+    let previous = match previous {
+        None => None,
+        Some(previous) => match chain::behind_last_answer(&encoded.body) {
+            Some(from) => Some((previous, from)),
+            None => return Ok(None),
+        },
+    };
+    let edits = chain::edits(&encoded.body, previous, true);
     Ok(edits.map(|edits| (apply(&encoded.body, &edits), encoded.dropped, encoded.names)))
 }
 

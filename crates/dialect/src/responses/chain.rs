@@ -79,6 +79,46 @@ pub fn edits(body: &[u8], previous: Option<(&str, u32)>, store: bool) -> Option<
     Some(out)
 }
 
+/// The place of the first item behind the last answer, in the input of a request that was written here: of the answer are
+/// messages of the assistant, reasoning and calls. `None` where there is no answer, or nothing behind it.
+pub fn behind_last_answer(body: &[u8]) -> Option<u32> {
+    let (mut last, mut count) = (None, 0);
+    Reader::new(body)
+        .and_then(|mut r| {
+            r.object::<Invalid>(|r, key| {
+                if key != "input" || r.kind()? != Kind::Array {
+                    return r.skip().map(drop);
+                }
+                r.array::<Invalid>(|r, index| {
+                    count = index + 1;
+                    if is_answers(r)? {
+                        last = Some(index);
+                    }
+                    Ok(())
+                })
+            })
+        })
+        .ok()?;
+    let next = last? + 1;
+    if next < count { u32::try_from(next).ok() } else { None }
+}
+
+/// The item at hand, which is read, is of an answer.
+fn is_answers(r: &mut Reader<'_>) -> Result<bool, Invalid> {
+    let mut own = false;
+    r.object::<Invalid>(|r, key| {
+        match (key, r.kind()?) {
+            ("type", Kind::String) => {
+                own |= matches!(&*r.string()?, "reasoning" | "function_call" | "custom_tool_call");
+            }
+            ("role", Kind::String) => own |= r.string()? == "assistant",
+            _ => r.skip().map(drop)?,
+        }
+        Ok(())
+    })?;
+    Ok(own)
+}
+
 /// Where things stand in a body.
 #[derive(Default)]
 struct Found {
@@ -157,6 +197,20 @@ mod tests {
             lets_store(br#"{"model":"m"}"#) && lets_store(br#"{"store":null}"#) && lets_store(br#"{"store":true}"#)
         );
         assert!(!lets_store(br#"{"store":false}"#) && !lets_store(b"[]"));
+    }
+
+    #[test]
+    fn what_is_new_stands_behind_the_last_item_of_an_answer() {
+        let of = |items: &str| behind_last_answer(format!(r#"{{"input":[{items}]}}"#).as_bytes());
+        let (user, assistant) = (r#"{"type":"message","role":"user"}"#, r#"{"type":"message","role":"assistant"}"#);
+        let (call, result) = (r#"{"type":"function_call"}"#, r#"{"type":"function_call_output","output":"x"}"#);
+        assert_eq!(of(&[user, assistant, user].join(",")), Some(2));
+        assert_eq!(
+            of(&[user, r#"{"type":"reasoning"}"#, assistant, call, call, result, result, user].join(",")),
+            Some(5)
+        );
+        assert_eq!(of(user), None);
+        assert_eq!(of(&[user, assistant].join(",")), None);
     }
 
     #[test]
