@@ -59,11 +59,7 @@ pub struct Owner {
 
 impl Wanted {
     /// Asks with this turn's need.
-    fn with_need<T>(
-        &self,
-        (only, from_route): (Option<AccountKey>, usize),
-        ask: impl FnOnce(&Need<'_>) -> T,
-    ) -> T {
+    fn with_need<T>(&self, (only, from_route): (Option<AccountKey>, usize), ask: impl FnOnce(&Need<'_>) -> T) -> T {
         let mut few = [Candidate { upstream: "", model: "", tier: Tier::Own }; 8];
         let many: Vec<Candidate<'_>>;
         let routes: &[Candidate<'_>] = if self.routes.len() <= few.len() {

@@ -162,9 +162,11 @@ impl Desk {
         let mut useless = Vec::new();
         self.with(now, |table| {
             for KeptConversation { key, until_ms, content } in kept {
-                let record = written::read(&content, |account| self.admission.owner(account).0, |ends_ms| {
-                    now.after(left(ends_ms).min(AGE))
-                });
+                let record = written::read(
+                    &content,
+                    |account| self.admission.owner(account).0,
+                    |ends_ms| now.after(left(ends_ms).min(AGE)),
+                );
                 match record {
                     Some(record) if self.stands(&record) && !self.admission.is_suspended(&record.account) => {
                         table.take_up(now, key.caller, key.key, record, left(until_ms));

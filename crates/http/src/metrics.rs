@@ -92,7 +92,11 @@ impl Scrape {
                     "1 while an upstream is set aside for its faults",
                     ejected(gateway),
                 ),
-                family("turnkeep_conversations", "Upstreams' conversations, by whether a turn holds them", held(gateway)),
+                family(
+                    "turnkeep_conversations",
+                    "Upstreams' conversations, by whether a turn holds them",
+                    held(gateway),
+                ),
                 family("turnkeep_egress_closed", "Models closed by a burst of the gateway's address", closed(gateway)),
             ],
             // Billionths as a fraction: a sum of money for dashboards; the ledger has it exactly.

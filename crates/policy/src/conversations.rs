@@ -274,11 +274,12 @@ impl Conversations {
                 if conversation.handle != record.conversation.handle {
                     self.lose(record.clone());
                 }
-                if next != key {
+                let record = Record { conversation, reread: false, ..record };
+                let keeps = stands && record.conversation.handle.len() <= MAX_HANDLE;
+                if !keeps || next != key {
                     self.note_nothing(caller.clone(), key);
                 }
-                let record = Record { conversation, reread: false, ..record };
-                if !stands || record.conversation.handle.len() > MAX_HANDLE {
+                if !keeps {
                     self.lose(record);
                     return CheckedIn::Dropped;
                 }
@@ -331,8 +332,7 @@ impl Conversations {
     /// False if it is not kept.
     fn put(&mut self, now: Moment, caller: Arc<str>, key: Fingerprint, record: Record) -> bool {
         let (bytes, until) = (record.bytes(), record.until(now));
-        let (replaced, gone) =
-            self.shelf.put_telling(now, caller.clone(), key, bytes, until, Box::new(record.clone()));
+        let (replaced, gone) = self.shelf.put_telling(now, caller.clone(), key, bytes, until, Box::new(record.clone()));
         let kept = !gone.iter().any(|(name, _)| name.0 == caller && name.1 == key);
         let replaced = replaced.filter(|old| old.conversation.handle != record.conversation.handle);
         if kept {

@@ -11,7 +11,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use turnkeep_base::{AccountId, Secret, TurnId};
 use turnkeep_engine::ports::{
-    AnswerStore, ContentStore, ConversationStore, FaultLog, FaultRecord, KeptAnswer, KeptConversation, Ledger, StoreError,
+    AnswerStore, ContentStore, ConversationStore, FaultLog, FaultRecord, KeptAnswer, KeptConversation, Ledger,
+    StoreError,
 };
 
 /// A store. Every write answers when it is committed (and so survives the death of this process), except

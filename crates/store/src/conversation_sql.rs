@@ -44,11 +44,7 @@ pub(crate) fn remove(conn: &Connection, key: &ConversationKey) -> rusqlite::Resu
 }
 
 /// Every one that is not past its time and opens, the soonest to end first. The others are deleted.
-pub(crate) fn load(
-    conn: &Connection,
-    seal: Option<&SealKey>,
-    now_ms: u64,
-) -> rusqlite::Result<Vec<KeptConversation>> {
+pub(crate) fn load(conn: &Connection, seal: Option<&SealKey>, now_ms: u64) -> rusqlite::Result<Vec<KeptConversation>> {
     let (mut all, mut useless) = (Vec::new(), Vec::new());
     {
         let mut read =

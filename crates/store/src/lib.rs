@@ -71,6 +71,7 @@ pub use restore::{RestoreError, Restored, restore};
 pub use seal::{MasterKey, MasterKeyError};
 pub use sqlite::{Role, SqliteStore, StoreOptions};
 pub use turnkeep_engine::ports::{
-    AnswerStore, ContentStore, ConversationStore, FaultLog, FaultRecord, KeptAnswer, KeptConversation, Ledger, StoreError,
+    AnswerStore, ContentStore, ConversationStore, FaultLog, FaultRecord, KeptAnswer, KeptConversation, Ledger,
+    StoreError,
 };
 pub use url::{BadStoreUrl, StoreUrl};

@@ -26,8 +26,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use turnkeep_base::{AccountId, AttemptId, Secret, TurnId};
 use turnkeep_engine::ports::{
-    AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, ContentStore, ConversationKey, ConversationStore, FaultLog,
-    FaultRecord, KeptAnswer, KeptConversation, KeptKey, Ledger, StoreError, StoredKey, StoredThing, WallClock,
+    AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, ContentStore, ConversationKey, ConversationStore,
+    FaultLog, FaultRecord, KeptAnswer, KeptConversation, KeptKey, Ledger, StoreError, StoredKey, StoredThing,
+    WallClock,
 };
 
 /// Ledger entries kept.

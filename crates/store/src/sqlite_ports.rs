@@ -9,8 +9,8 @@ use crate::writer::{Closing, Command};
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 use turnkeep_engine::ports::{
-    AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, ContentStore, ConversationKey, ConversationStore, FaultLog,
-    FaultRecord, KeptAnswer, KeptConversation, KeptKey, Ledger, StoreError, StoredKey, StoredThing,
+    AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, ContentStore, ConversationKey, ConversationStore,
+    FaultLog, FaultRecord, KeptAnswer, KeptConversation, KeptKey, Ledger, StoreError, StoredKey, StoredThing,
 };
 
 /// Takes the entry back if the future that opened it is dropped before it had its answer. It is remembered all the same:

@@ -69,13 +69,15 @@ async fn abandon(handling: Handling, replay_safe: bool, stream: bool, script: &[
         let [hits, misses, back, ..] = world.counts();
         restored += back;
         assert!(hits <= 1 && misses == 0, "{what}: {:?}", world.counts());
-        assert!(world.size() <= 2, "{what}");
-        if handling == Handling::Mutable {
+        let elsewhere = matches!(script[0], Act::Refuse(FaultKind::RateLimited | FaultKind::CredentialRejected, _));
+        if handling == Handling::Mutable && !elsewhere {
             assert!(world.size() <= 1, "{what}: the conversation or the one after it, never both");
         }
+        assert!(world.size() <= 2, "{what}");
         // The next turn, from what the client has, with and without the answer.
         world.fake.act([]);
-        let words: &[&str] = if read_whole { &["hi", "one", "more", "two", "and then"] } else { &["hi", "one", "more"] };
+        let words: &[&str] =
+            if read_whole { &["hi", "one", "more", "two", "and then"] } else { &["hi", "one", "more"] };
         let told = world.delivered(&Ask { bypass: true, ..said(stream, words) }).await;
         assert_eq!(told.status, 200, "{what}: {}", told.body);
         world.fake.assert_right();
@@ -100,9 +102,12 @@ async fn abandon(handling: Handling, replay_safe: bool, stream: bool, script: &[
 #[tokio::test(start_paused = true)]
 async fn a_lease_of_a_task_that_is_dropped_after_any_step_ends_once_and_nothing_is_said_twice() {
     for script in scripts() {
-        for (handling, stream) in
-            [(Handling::Mutable, true), (Handling::Mutable, false), (Handling::Immutable, true), (Handling::Immutable, false)]
-        {
+        for (handling, stream) in [
+            (Handling::Mutable, true),
+            (Handling::Mutable, false),
+            (Handling::Immutable, true),
+            (Handling::Immutable, false),
+        ] {
             abandon(handling, true, stream, &script, Leaves::Task).await;
         }
     }
@@ -111,9 +116,12 @@ async fn a_lease_of_a_task_that_is_dropped_after_any_step_ends_once_and_nothing_
 #[tokio::test(start_paused = true)]
 async fn a_lease_of_a_client_that_leaves_after_any_step_ends_once_and_nothing_is_said_twice() {
     for script in scripts() {
-        for (handling, stream) in
-            [(Handling::Mutable, true), (Handling::Mutable, false), (Handling::Immutable, true), (Handling::Immutable, false)]
-        {
+        for (handling, stream) in [
+            (Handling::Mutable, true),
+            (Handling::Mutable, false),
+            (Handling::Immutable, true),
+            (Handling::Immutable, false),
+        ] {
             abandon(handling, true, stream, &script, Leaves::Client).await;
         }
     }

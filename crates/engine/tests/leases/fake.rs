@@ -288,7 +288,11 @@ impl FakeAnswer {
     fn block(&mut self, kind: Block, delta: Delta) {
         let block = self.blocks;
         self.blocks += 1;
-        self.ready.extend([Event::BlockStart { block, kind }, Event::Delta { block, delta }, Event::BlockStop { block }]);
+        self.ready.extend([
+            Event::BlockStart { block, kind },
+            Event::Delta { block, delta },
+            Event::BlockStop { block },
+        ]);
     }
 
     fn end(&mut self) {

@@ -6,6 +6,7 @@ use crate::world::{Ask, With, World, begun, of, of_messages, said, second, with,
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use turnkeep_base::Dialect;
+use turnkeep_base::limit::MAX_RECORDED;
 use turnkeep_engine::route::Reuse;
 use turnkeep_policy::conversations::{Handling, MAX_HANDLE};
 
@@ -44,7 +45,8 @@ async fn a_lease_goes_on_with_the_results_of_parallel_tools_and_with_text_beside
             world.delivered(&with_tools(stream, &messages)).await;
             assert_eq!(world.fake.last().lines, expected);
             assert_eq!((world.size(), world.counts()), (1, [1, 0, 0, 1, 0]));
-            let said = [vec!["user: hi", r#"assistant calls: look {"at":1}"#, r#"assistant calls: look {"at":2}"#], expected];
+            let said =
+                [vec!["user: hi", r#"assistant calls: look {"at":1}"#, r#"assistant calls: look {"at":2}"#], expected];
             let said: Vec<&str> = said.concat().into_iter().chain(["assistant: done"]).collect();
             assert_eq!(world.fake.transcript(), said);
             world.assert_right();
@@ -153,8 +155,20 @@ async fn of_two_turns_from_one_history_at_once_one_holds_the_mutable_lease_and_b
             let sends: Vec<bool> = world.fake.kept.lock().sends[1..].iter().map(|sent| sent.resume.is_some()).collect();
             assert_eq!(sends.iter().filter(|resumed| **resumed).count(), resumed);
             let left = match (handling, same) {
-                (Handling::Mutable, same) => if same { 1 } else { 2 },
-                (Handling::Immutable, same) => if same { 2 } else { 3 },
+                (Handling::Mutable, same) => {
+                    if same {
+                        1
+                    } else {
+                        2
+                    }
+                }
+                (Handling::Immutable, same) => {
+                    if same {
+                        2
+                    } else {
+                        3
+                    }
+                }
             };
             assert_eq!(world.size(), left, "{handling:?} {same}");
             world.delivered(&said(true, &["hi", "one", "more", "two", "go on"])).await;
@@ -210,8 +224,10 @@ async fn a_shared_key_without_a_user_has_no_lease_and_its_conversations_are_let_
 
 #[tokio::test]
 async fn an_answer_that_is_too_long_to_be_known_again_leaves_no_lease() {
-    let long: &'static str = Box::leak("x".repeat(9 << 20).into_boxed_str());
-    let answer = || Act::Answer([vec![Beat::Start], vec![Beat::Say(long); 9], vec![Beat::End]].concat());
+    let long: &'static str = Box::leak("x".repeat(1 << 20).into_boxed_str());
+    let parts = MAX_RECORDED / long.len() + 1;
+    let says_much = || std::iter::repeat_n([Beat::Say(long), Beat::Pause], parts).flatten();
+    let answer = || Act::Answer([Beat::Start].into_iter().chain(says_much()).chain([Beat::End]).collect());
     for handling in [Handling::Mutable, Handling::Immutable] {
         let world = of(handling);
         world.fake.act([answer()]);

@@ -61,10 +61,9 @@ async fn lease_review_leaving_that_interrupted_the_turn_leaves_none() {
 #[tokio::test]
 async fn lease_review_a_policy_block_leaves_one_and_none_after_the_first_event() {
     for stream in BOTH {
-        for (act, left) in [
-            (refuses(FaultKind::PolicyBlocked), RESTORED),
-            (after_its_first_event(FaultKind::PolicyBlocked), DROPPED),
-        ] {
+        for (act, left) in
+            [(refuses(FaultKind::PolicyBlocked), RESTORED), (after_its_first_event(FaultKind::PolicyBlocked), DROPPED)]
+        {
             let world = world();
             begun(&world, stream).await;
             world.fake.act([act]);
@@ -78,10 +77,9 @@ async fn lease_review_a_policy_block_leaves_one_and_none_after_the_first_event()
 #[tokio::test]
 async fn lease_review_an_egress_burst_leaves_one_and_none_after_the_first_event() {
     for stream in BOTH {
-        for (first, left) in [
-            (refuses(FaultKind::RateLimited), RESTORED),
-            (after_its_first_event(FaultKind::RateLimited), DROPPED),
-        ] {
+        for (first, left) in
+            [(refuses(FaultKind::RateLimited), RESTORED), (after_its_first_event(FaultKind::RateLimited), DROPPED)]
+        {
             let world = with(With { accounts: &["a", "b", "c", "d"], ..With::default() });
             begun(&world, stream).await;
             let limited = || refuses(FaultKind::RateLimited);
@@ -123,11 +121,14 @@ async fn lease_review_an_exhausted_pool_leaves_one_and_none_after_the_first_even
 async fn lease_review_leaving_in_a_retrys_backoff_leaves_one_and_none_after_the_first_event() {
     for stream in BOTH {
         let unavailable = FaultKind::UpstreamUnavailable;
-        for (act, left) in [
-            (Act::Refuse(unavailable, Proof::ByFailure), RESTORED),
-            (after_its_first_event(unavailable), DROPPED),
-        ] {
-            let rules = Rules { backoff: Duration::from_secs(600), longest_backoff: Duration::from_secs(600), ..Rules::default() };
+        for (act, left) in
+            [(Act::Refuse(unavailable, Proof::ByFailure), RESTORED), (after_its_first_event(unavailable), DROPPED)]
+        {
+            let rules = Rules {
+                backoff: Duration::from_secs(600),
+                longest_backoff: Duration::from_secs(600),
+                ..Rules::default()
+            };
             let world = with(With { accounts: &["a", "b"], rules, ..With::default() });
             begun(&world, stream).await;
             world.fake.act([act]);

@@ -21,7 +21,8 @@ use turnkeep_engine::admission::{Admission, Setup};
 use turnkeep_engine::pipe::{ReplyHead, ReplyReader, Ticket};
 use turnkeep_engine::ports::{
     Answer, AnswerBody, AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, Call, ConversationKey,
-    ConversationStore, Echo, FaultLog, FaultRecord, KeepAnswer, KeptAnswer, KeptConversation, KeptKey, Ledger, Permit, Random, Reservation, Spent, StoreError, Upstream, WallClock,
+    ConversationStore, Echo, FaultLog, FaultRecord, KeepAnswer, KeptAnswer, KeptConversation, KeptKey, Ledger, Permit,
+    Random, Reservation, Spent, StoreError, Upstream, WallClock,
 };
 use turnkeep_engine::route::{Clocks, OnClientGone, Reuse, Route, Rules, Speech, Tier, UpstreamEntry};
 use turnkeep_engine::tally::Tally;
