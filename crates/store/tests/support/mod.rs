@@ -124,6 +124,7 @@ pub fn opened(turn: TurnId, number: u8) -> AttemptOpened {
         estimated_output: 9,
         estimated_cost: None,
         labels: "{}".into(),
+        conversation: None,
     }
 }
 
