@@ -4,14 +4,15 @@
 # With `failures` as the first one only admission, judgement and a storm of 429s are measured (--quick, --rounds, --seconds,
 # --out), and only their section of the report is written anew.
 # With `delivery` as the first one only receipts, closings, the ledger and slow readers are measured, with the same options.
-# With `codec` as the first one only the codecs are measured, without a gateway (--quick, --out, --core N).
+# With `codec` as the first one only the codecs are measured, without a gateway (--quick, --out, --core N), and with
+# `conversations` only the keys of conversations and their leases, with the same options.
 # The report is docs/benchmarks.md unless --out says otherwise. Set BENCH_GATEWAY to measure a binary built elsewhere.
 set -eu
 cd "$(dirname "$0")/../.."
 
 part=run
 case "${1:-}" in
-    failures | delivery | codec)
+    failures | delivery | codec | conversations)
         part="$1"
         shift
         ;;
@@ -30,10 +31,11 @@ if [ "$part" = run ] && ! command -v nginx >/dev/null; then
 fi
 
 cargo build --release -p turnkeep-bench
-cargo build --release -p turnkeep-dialect --example codec_speed
+cargo build --release -p turnkeep-dialect --example codec_speed --example keys_speed
+cargo build --release -p turnkeep-policy --example lease_speed
 target="${CARGO_TARGET_DIR:-target}"
-if [ "$part" = codec ]; then
-    exec "$target/release/turnkeep-bench" codec --examples "$target/release/examples" "$@"
+if [ "$part" = codec ] || [ "$part" = conversations ]; then
+    exec "$target/release/turnkeep-bench" "$part" --examples "$target/release/examples" "$@"
 fi
 cargo build --release -p turnkeep-engine --example admission_speed --example failure_speed
 cargo build --release -p turnkeep-store --example ledger_speed

@@ -48,6 +48,7 @@ pub async fn run(options: &Options, cores: usize) -> Result<()> {
         notes.push("no such core: the measurement was not kept to one".to_owned());
     }
     let each = if options.quick { 10 } else { 400 };
+    eprintln!("codecs");
     let lines = measured(&options.examples.join("codec_speed"), each).await;
     let commit = first_line("git", &["rev-parse", "--short", "HEAD"]).await.unwrap_or_else(|| "unknown".to_owned());
     let shown = |load: Option<f64>| load.map_or("unknown".to_owned(), |load| format!("{load:.1}"));
@@ -70,8 +71,8 @@ pub async fn run(options: &Options, cores: usize) -> Result<()> {
     Ok(())
 }
 
-async fn measured(example: &Path, each: u32) -> Result<Vec<Line>> {
-    eprintln!("codecs");
+/// The lines of an example that measures for so many milliseconds each.
+pub async fn measured(example: &Path, each: u32) -> Result<Vec<Line>> {
     let mut command = tokio::process::Command::new(example);
     let output = command.arg(each.to_string()).kill_on_drop(true).output().await;
     let output = output.with_context(|| example.display().to_string())?;

@@ -12,7 +12,7 @@ const DECODE_MS: f64 = 1.0;
 const FLAT: f64 = 1.5;
 
 /// The lines of one table that have so many names and figures.
-fn of<'l, const N: usize, const F: usize>(
+pub fn of<'l, const N: usize, const F: usize>(
     lines: &'l [Line],
     kind: &'l str,
 ) -> impl Iterator<Item = ([&'l str; N], [f64; F])> + 'l {
@@ -23,7 +23,8 @@ fn of<'l, const N: usize, const F: usize>(
     })
 }
 
-fn verdict(met: bool) -> &'static str {
+/// In a word.
+pub fn verdict(met: bool) -> &'static str {
     if met { "met" } else { "missed" }
 }
 
@@ -42,9 +43,7 @@ pub fn section(conditions: &[String], lines: &Result<Vec<Line>>) -> String {
     let lines = match lines {
         Ok(lines) => lines,
         Err(error) => {
-            let what = format!("{error:#}");
-            let what: String = what.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
-            let _ = writeln!(out, "\nNot measured: {what}");
+            not_measured(&mut out, error);
             return out;
         }
     };
@@ -53,6 +52,13 @@ pub fn section(conditions: &[String], lines: &Result<Vec<Line>>) -> String {
     requests(&mut out, lines);
     chunks(&mut out, lines);
     out
+}
+
+/// Why there are no figures.
+pub fn not_measured(out: &mut String, error: &anyhow::Error) {
+    let what = format!("{error:#}");
+    let what: String = what.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
+    let _ = writeln!(out, "\nNot measured: {what}");
 }
 
 fn goals(out: &mut String, lines: &[Line]) {

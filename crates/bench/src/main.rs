@@ -5,6 +5,7 @@
 mod answers;
 mod codec;
 mod codec_report;
+mod conversations;
 mod delivery;
 mod delivery_report;
 mod failures;
@@ -69,6 +70,8 @@ enum Command {
     Delivery(delivery::Options),
     /// Measures the codecs alone, and writes their section of the report.
     Codec(codec::Options),
+    /// Measures the keys of conversations and their leases alone, and writes their section of the report.
+    Conversations(codec::Options),
 }
 
 #[derive(clap::Args)]
@@ -133,6 +136,7 @@ fn main() -> Result<()> {
             Command::Failures(options) => run::failures(options).await,
             Command::Delivery(options) => run::delivery(options).await,
             Command::Codec(options) => run::codec(options).await,
+            Command::Conversations(options) => run::conversations(options).await,
         }
     }))
 }

@@ -3,6 +3,7 @@
 //! report. Children end with this process, whichever way it ends.
 
 use crate::codec;
+use crate::conversations;
 use crate::delivery;
 use crate::failures;
 use crate::gateway::stub;
@@ -74,6 +75,12 @@ pub async fn delivery(options: delivery::Options) -> Result<()> {
 pub async fn codec(options: codec::Options) -> Result<()> {
     let cores = std::thread::available_parallelism()?.get();
     until_stopped(codec::run(&options, cores)).await
+}
+
+/// Measures the keys of conversations and their leases alone.
+pub async fn conversations(options: codec::Options) -> Result<()> {
+    let cores = std::thread::available_parallelism()?.get();
+    until_stopped(conversations::run(&options, cores)).await
 }
 
 async fn until_stopped(work: impl Future<Output = Result<()>>) -> Result<()> {
@@ -152,7 +159,8 @@ async fn measured(options: Options) -> Result<()> {
     let text =
         Report { conditions, columns: columns.into_iter().map(|(p, f)| (p.name, p.kind, f)).collect() }.markdown();
     let before = std::fs::read_to_string(&options.out).unwrap_or_default();
-    let text = carried_over(&text, &before, &[failures::HEADING, delivery::HEADING, codec::HEADING]);
+    let parts = [failures::HEADING, delivery::HEADING, codec::HEADING, conversations::HEADING];
+    let text = carried_over(&text, &before, &parts);
     std::fs::write(&options.out, text).with_context(|| options.out.display().to_string())?;
     eprintln!("wrote {}", options.out.display());
     if let (Some(gateway), Some(examples)) = (options.gateway, options.examples)
@@ -165,6 +173,7 @@ async fn measured(options: Options) -> Result<()> {
         failures::run(&options, cores).await?;
         delivery::run(&options, cores).await?;
         codec::run(&codecs, cores).await?;
+        conversations::run(&codecs, cores).await?;
     }
     Ok(())
 }

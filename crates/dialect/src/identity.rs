@@ -6,6 +6,8 @@
 //! the hashes are kept for, and for which caller, is not decided here.
 
 mod canonical;
+mod chain;
+mod conversation;
 mod history;
 mod opaque;
 mod parts;
@@ -13,12 +15,13 @@ mod request;
 mod session;
 mod volatile;
 
+pub use conversation::{Whose, conversation};
 pub use history::{History, answered, history};
 pub(crate) use opaque::without;
 pub use opaque::{Foreign, has_opaque_state, strip_edits, strip_opaque_state};
 pub use parts::of_parts;
 pub use request::request;
-pub use session::session;
+pub use session::{session, session_within};
 
 use turnkeep_base::Fingerprint;
 

@@ -178,14 +178,62 @@ fn what_clients_do_to_an_answer_makes_no_difference() {
     // And what is another answer is none of ours.
     let [f, g] = calls(json!({"x":1,"y":[{"k":"e"}]}));
     let other_arguments = json!([text("One. Two."), f, g]);
-    let [f, g] = calls(respelled.clone());
-    let other_order = json!([text("One. Two."), g, f.clone()]);
-    for content in [other_arguments, other_order, json!([text("One. Two!"), f]), json!("One. Two.")] {
+    let [f, _] = calls(respelled.clone());
+    for content in [other_arguments, json!([text("One. Two!"), f]), json!("One. Two.")] {
         let next = messages(json!([user("hi"), {"role":"assistant","content":content}, user("x")]));
         assert_ne!(next.answers, [ours]);
     }
     let next = messages(json!([user("ho"), {"role":"assistant","content":body["content"]}, user("x")]));
     assert_ne!(next.answers, [ours], "another question");
+}
+
+#[test]
+fn calls_made_at_once_have_no_order_and_each_result_is_its_calls() {
+    let of = |calls: [&str; 2], results: [(&str, &str); 2]| {
+        let call = |name: &str| json!({"type":"tool_use","id":format!("id_{name}"),"name":name,"input":{}});
+        let result = |(name, said): (&str, &str)| json!({"type":"tool_result","tool_use_id":format!("id_{name}"),"content":said});
+        messages(
+            json!([user("hi"), {"role":"assistant","content":calls.map(call)}, {"role":"user","content":results.map(result)},
+            {"role":"assistant","content":"ok"}, user("x")]),
+        )
+    };
+    let here = of(["f", "g"], [("f", "1"), ("g", "2")]);
+    assert_eq!(here, of(["g", "f"], [("f", "1"), ("g", "2")]));
+    // What one said the other did not.
+    assert_ne!(here.answers[1], of(["f", "g"], [("g", "1"), ("f", "2")]).answers[1]);
+    assert_eq!(here.answers[0], of(["f", "g"], [("g", "1"), ("f", "2")]).answers[0]);
+    assert_ne!(here.answers[0], of(["f", "f"], [("f", "1"), ("f", "2")]).answers[0]);
+}
+
+#[test]
+fn a_result_that_is_given_again_makes_no_difference_and_another_one_does() {
+    let of = |results: &[&str]| {
+        let call = json!({"type":"tool_use","id":"a","name":"f","input":{}});
+        let result = |said: &&str| json!({"type":"tool_result","tool_use_id":"a","content":said});
+        let results: Vec<Value> = results.iter().map(result).collect();
+        messages(json!([user("hi"), {"role":"assistant","content":[call]}, {"role":"user","content":results}])).all
+    };
+    assert_eq!(of(&["1"]), of(&["1", "1"]));
+    assert_ne!(of(&["1"]), of(&["1", "2"]));
+    assert_ne!(of(&["1"]), of(&["2"]));
+}
+
+#[test]
+fn a_directory_that_changes_within_a_conversation_tells_its_branches_apart() {
+    let of = |first: &str, second: &str| {
+        let place = |path: &str| user(&format!("<environment_context><cwd>{path}</cwd></environment_context>"));
+        chat(
+            json!([place(first), user("hi"), {"role":"assistant","content":"a"}, place(second), user("go"), {"role":"assistant","content":"b"}, user("c")]),
+        )
+    };
+    let here = of("/p", "/p");
+    assert_ne!(here.answers, of("/q", "/q").answers);
+    assert_eq!(here.answers[0], of("/p", "/q").answers[0]);
+    assert_ne!(here.answers[1], of("/p", "/q").answers[1]);
+    // Told again or not is the same.
+    let silent = chat(json!([user("<environment_context><cwd>/p</cwd></environment_context>"), user("hi"),
+        {"role":"assistant","content":"a"}, user("go"), {"role":"assistant","content":"b"}, user("c")]));
+    assert_eq!(here.answers, silent.answers);
 }
 
 #[test]
@@ -317,35 +365,54 @@ fn captured(case: &str) -> Vec<(Dialect, Value)> {
     for number in 1.. {
         let Ok(file) = std::fs::read(root.join(format!("{case}-{number}.json"))) else { break };
         let mut capture: Value = serde_json::from_slice(&file).unwrap();
+        let target = capture["target"].as_str().unwrap();
+        let known = [("chat", Dialect::Chat), ("responses", Dialect::Responses), ("enerateContent", Dialect::Gemini)];
         let dialect =
-            if capture["target"].as_str().unwrap().contains("chat") { Dialect::Chat } else { Dialect::Messages };
-        if capture["body"]["messages"].is_array() {
+            known.iter().find(|(part, _)| target.contains(part)).map_or(Dialect::Messages, |(_, dialect)| *dialect);
+        if capture["body"][list_of(dialect)].is_array() {
             found.push((dialect, capture["body"].take()));
         }
     }
     found
 }
 
-/// The answer that the client got and put into its next request, as an upstream would have written it.
-fn answer_of(dialect: Dialect, message: &Value) -> Recorded {
+/// Where a request has its messages.
+fn list_of(dialect: Dialect) -> &'static str {
     match dialect {
+        Dialect::Chat | Dialect::Messages => "messages",
+        Dialect::Responses => "input",
+        Dialect::Gemini => "contents",
+    }
+}
+
+/// An item of that list is the assistant's.
+fn is_answer(item: &Value) -> bool {
+    ["assistant", "model"].iter().any(|role| item["role"] == *role)
+        || ["reasoning", "function_call", "custom_tool_call"].iter().any(|kind| item["type"] == *kind)
+}
+
+/// The answer that the client got and put into its next request, as an upstream would have written it.
+fn answer_of(dialect: Dialect, items: &[Value]) -> Recorded {
+    let body = match dialect {
         Dialect::Chat => {
-            let choice = json!({"index":0,"message":message,"finish_reason":"stop"});
-            recorded(dialect, false, json!({"object":"chat.completion","choices":[choice]}).to_string())
+            json!({"object":"chat.completion","choices":[{"index":0,"message":items[0],"finish_reason":"stop"}]})
         }
-        Dialect::Responses | Dialect::Gemini => panic!("no such capture"),
+        Dialect::Responses => {
+            json!({"id":"resp_1","object":"response","status":"completed","model":"m","output":items})
+        }
+        Dialect::Gemini => json!({"candidates":[{"content":items[0],"finishReason":"STOP","index":0}]}),
         Dialect::Messages => {
-            let mut content = message["content"].clone();
-            if let Some(text) = message["content"].as_str() {
+            let mut content = items[0]["content"].clone();
+            if let Some(text) = items[0]["content"].as_str() {
                 content = json!([{"type":"text","text":text}]);
             }
             for block in content.as_array_mut().unwrap() {
                 block.as_object_mut().unwrap().shift_remove("cache_control");
             }
-            let body = json!({"type":"message","role":"assistant","content":content,"stop_reason":"end_turn"});
-            recorded(dialect, false, body.to_string())
+            json!({"type":"message","role":"assistant","content":content,"stop_reason":"end_turn"})
         }
-    }
+    };
+    recorded(dialect, false, body.to_string())
 }
 
 #[test]
@@ -358,26 +425,36 @@ fn in_the_recorded_conversations_each_request_holds_the_answer_to_the_one_before
         "claude-code/resume",
         "claude-code/interactive",
         "claude-code/subagent",
+        "codex/agent",
+        "codex/agent_known",
+        "codex/subagent",
+        "gemini-cli/agent",
         "opencode/agent_anthropic",
         "opencode/agent_chat",
+        "opencode/agent_google",
+        "opencode/agent_responses",
         "qwen-code/agent_anthropic",
         "qwen-code/agent_chat",
+        "qwen-code/agent_gemini",
+        "qwen-code/agent_responses",
         "cline/agent_chat",
+        "cline/agent_openainative",
     ] {
         let requests = captured(case);
         let mut here = 0;
         for (at, (dialect, earlier)) in requests.iter().enumerate() {
-            let count = earlier["messages"].as_array().unwrap().len();
+            let list = |request: &Value| request[list_of(*dialect)].as_array().unwrap().clone();
+            let count = list(earlier).len();
             // The next one of the same conversation: longer, and with the same tools (a title has none).
             let next = requests[at + 1..].iter().find(|(_, later)| {
-                later["messages"].as_array().unwrap().len() > count
-                    && later["tools"].as_array().map(Vec::len) == earlier["tools"].as_array().map(Vec::len)
-                    && later["messages"][count]["role"] == "assistant"
+                later["tools"].as_array().map(Vec::len) == earlier["tools"].as_array().map(Vec::len)
+                    && list(later).get(count).is_some_and(is_answer)
             });
             let Some((_, later)) = next else { continue };
             let before = history(*dialect, earlier);
-            let ours = answered(&before, &answer_of(*dialect, &later["messages"][count]));
-            let ours = ours.unwrap_or_else(|| panic!("{case} {}: {}", at + 1, later["messages"][count]));
+            let said: Vec<Value> = list(later).into_iter().skip(count).take_while(is_answer).collect();
+            let ours = answered(&before, &answer_of(*dialect, &said));
+            let ours = ours.unwrap_or_else(|| panic!("{case} {}: {said:?}", at + 1));
             assert!(history(*dialect, later).answers.contains(&ours), "{case} {}", at + 1);
             assert_eq!(before.prefix, history(*dialect, later).prefix, "{case} {}", at + 1);
             here += 1;
@@ -385,5 +462,5 @@ fn in_the_recorded_conversations_each_request_holds_the_answer_to_the_one_before
         assert!(here > 0, "{case}: no two requests of one conversation");
         pairs += here;
     }
-    assert!(pairs >= 15, "{pairs}");
+    assert!(pairs >= 24, "{pairs}");
 }

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 use turnkeep_base::Dialect;
-use turnkeep_dialect::identity::session;
+use turnkeep_dialect::identity::{session, session_within};
 use turnkeep_dialect::request::{Operation, read};
 
 fn of(dialect: Dialect, body: &Value, headers: &[(&str, &str)]) -> Option<String> {
@@ -62,6 +62,15 @@ fn a_header_is_heard_before_the_body_and_ours_before_all() {
     assert_eq!(messages(body, &[("X-Claude-Code-Session-Id", "header")]).as_deref(), Some("header"));
     let all = [("x-turnkeep-conversation", "ours"), ("x-claude-code-session-id", "a"), ("x-session-id", "b")];
     assert_eq!(messages(body, &all).as_deref(), Some("ours"));
+    // The client's own stays known beside ours, and only there.
+    let within = |headers: &[(&str, &str)]| {
+        let body = json!({"model":"m","messages":[{"role":"user","content":"hi"}]}).to_string();
+        let request = read(Dialect::Chat, Operation::Generate, body.into()).unwrap();
+        let find = |name: &str| headers.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+        session_within(&request, &find)
+    };
+    assert_eq!(within(&all).as_deref(), Some("a"));
+    assert_eq!((within(&all[1..]), within(&all[..1])), (None, None));
 }
 
 #[test]

@@ -33,6 +33,8 @@ use turnkeep_dialect::request::ClientRequest;
 pub struct Terms {
     /// The client's own id of its session, if it sends one; at most 256 bytes.
     pub session: Option<String>,
+    /// The same, where `session` is the name that a program gave its conversation; at most 256 bytes.
+    pub session_within: Option<String>,
     /// The value of `idempotency-key`; at most 256 bytes.
     pub idempotency: Option<String>,
     /// Held and cached answers are not wanted (`x-turnkeep-cache: bypass`).

@@ -170,9 +170,10 @@ async fn admit(
     let (fetched, fetched_share) = remote::fetch(gateway, &caller.name, &read, &routes).await.map_err(refuse)?;
     // Fetching can take long, too.
     refuse_if_draining(gateway)?;
-    let session = identity::session(&read, &|name| head.headers.get(name)?.to_str().ok());
+    let header = |name: &str| head.headers.get(name)?.to_str().ok();
     let terms = Terms {
-        session,
+        session: identity::session(&read, &header),
+        session_within: identity::session_within(&read, &header),
         // A background response has the id that its client was told, so it is never the answer of another turn.
         idempotency: asked.idempotency.filter(|_| background.is_none()),
         bypass: asked.bypass || background.is_some(),

@@ -16,6 +16,8 @@ const LONG: usize = 2048;
 pub(super) struct Canonical<'k> {
     key: &'k HashKey,
     pub(super) out: Vec<u8>,
+    /// Bytes of long texts that were hashed where they stand.
+    pub(super) hashed: usize,
     members: Vec<Member>,
     scratch: Vec<u8>,
 }
@@ -34,7 +36,7 @@ pub(super) struct Member {
 
 impl<'k> Canonical<'k> {
     pub(super) fn new(key: &'k HashKey) -> Self {
-        Canonical { key, out: Vec::with_capacity(4096), members: Vec::new(), scratch: Vec::new() }
+        Canonical { key, out: Vec::with_capacity(4096), hashed: 0, members: Vec::new(), scratch: Vec::new() }
     }
 
     /// Forgets what is left of a value that could not be read to its end.
@@ -84,9 +86,22 @@ impl<'k> Canonical<'k> {
         Ok(())
     }
 
-    /// Appends a text.
+    /// Appends a text: itself, or its hash where it is long.
     pub(super) fn text(&mut self, text: &str) {
-        put_text(self.key, &mut self.out, text);
+        if text.len() < LONG {
+            let [low, high, ..] = text.len().to_le_bytes();
+            self.out.extend_from_slice(&[b's', low, high]);
+            self.out.extend_from_slice(text.as_bytes());
+        } else {
+            self.hashed += text.len();
+            self.out.push(b'h');
+            self.out.extend_from_slice(blake3::keyed_hash(self.key, text.as_bytes()).as_bytes());
+        }
+    }
+
+    /// Puts pieces at the end of `out`, each from and up to a place in it, in the order in which they are given.
+    pub(super) fn arrange(&mut self, pieces: impl Iterator<Item = (usize, usize)> + Clone) {
+        arrange(&mut self.out, &mut self.scratch, pieces);
     }
 
     /// Puts the members since `base` in the order of their keys; tells whether they were not in it already.
@@ -112,27 +127,21 @@ impl<'k> Canonical<'k> {
     /// Puts the members since `base`, which are the end of `out`, in order.
     fn sort(&mut self, base: usize) {
         if self.order(base) {
-            let start = self.members[base..].iter().map(|member| member.from).min().unwrap_or(self.out.len());
-            self.scratch.clear();
-            self.scratch.extend_from_slice(&self.out[start..]);
-            self.out.truncate(start);
-            for member in &self.members[base..] {
-                self.out.extend_from_slice(&self.scratch[member.from - start..member.to - start]);
-            }
+            let pieces = self.members[base..].iter().map(|member| (member.from, member.to));
+            arrange(&mut self.out, &mut self.scratch, pieces);
         }
         self.members.truncate(base);
     }
 }
 
-/// Appends a text: itself, or its hash where it is long.
-pub(super) fn put_text(key: &HashKey, out: &mut Vec<u8>, text: &str) {
-    if text.len() < LONG {
-        let [low, high, ..] = text.len().to_le_bytes();
-        out.extend_from_slice(&[b's', low, high]);
-        out.extend_from_slice(text.as_bytes());
-    } else {
-        out.push(b'h');
-        out.extend_from_slice(blake3::keyed_hash(key, text.as_bytes()).as_bytes());
+/// As [`Canonical::arrange`].
+fn arrange(out: &mut Vec<u8>, scratch: &mut Vec<u8>, pieces: impl Iterator<Item = (usize, usize)> + Clone) {
+    let Some(start) = pieces.clone().map(|(from, _)| from).min() else { return };
+    scratch.clear();
+    scratch.extend_from_slice(&out[start..]);
+    out.truncate(start);
+    for (from, to) in pieces {
+        out.extend_from_slice(&scratch[from - start..to - start]);
     }
 }
 

@@ -4,12 +4,12 @@
 //! The fingerprints are a chain: each is a hash of the one before and of what follows it, so that one answer can be added
 //! to a history of which nothing else was kept.
 
-use super::canonical::{Canonical, put_text};
+use super::canonical::Canonical;
+use super::chain::{Call, Chain, Said};
 use super::{HashKey, fingerprint, volatile};
 use crate::event::{Block, Delta, Event};
-use crate::json::Reader;
 use crate::recorded::{self, Recorded};
-use crate::turn::{Body, File, FileSource, Image, Message, Part, Role, ToolKind, Turn};
+use crate::turn::{Role, ToolKind, Turn};
 use turnkeep_base::Fingerprint;
 
 /// Fingerprints of answers that are kept.
@@ -41,27 +41,28 @@ impl History {
 /// What a conversation is known by.
 ///
 /// Counted: who speaks and what is said; the system prompt but not the tools; texts, refusals, images by their bytes or
-/// address, files by their kind and their bytes, address or text, calls by name and arguments, results by content and whether they are errors. Not counted: ids of calls, the
-/// spelling of arguments, thinking, cache marks, empty texts, whether a text is a string or a block, how the assistant's
-/// text is cut into blocks and where its calls stand between them, white space around it, reminders of the client that
-/// are a part of their own, volatile lines of the system prompt. Content that has no canonical form (tools of the
-/// provider's own) has no identity: from there on `answers` is empty and no answer can be added.
+/// address, files by their kind and their bytes, address or text, calls by name and arguments, results by their call, their
+/// content and whether they are errors; the directory that the client names, where it first does and wherever that changes.
+///
+/// Not counted: ids of calls, the spelling of arguments and the order of calls made at once, thinking, cache marks, empty
+/// texts, whether a text is a string or a block, how the assistant's text is cut into blocks and where its calls stand
+/// between them, white space around a text, a result that is given again, reminders of the client, what it tells of its
+/// surroundings but the directory, and in system texts the date and the state of the repository (`volatile.rs` says of
+/// each what it is). Content that has no canonical form (tools of the provider's own) has no identity: from there on
+/// `answers` is empty and no answer can be added.
+///
+/// One pass, in which each message is hashed once.
 pub fn history(key: &HashKey, turn: &Turn<'_>) -> History {
-    let mut chain = Chain::new(key);
+    walk(key, turn).0
+}
+
+/// The history, and how many bytes were hashed for it.
+fn walk(key: &HashKey, turn: &Turn<'_>) -> (History, usize) {
+    let mut chain = Chain::new(key, Fingerprint([0; 16]));
     let leading = turn.messages.iter().take_while(|message| message.role == Role::System).count();
     let (system, messages) = turn.messages.split_at(leading);
-    for part in system.iter().flat_map(|message| &message.parts) {
-        if let Body::Text(text) = &part.body {
-            let text = volatile::system(text);
-            if !text.trim().is_empty() {
-                chain.text(&text);
-            }
-        } else {
-            chain.part(&part.body);
-        }
-    }
-    let start = chain.link(b'S');
-    let prefix = tools(key, &start, turn);
+    let start = chain.prompt(system);
+    let (prefix, tools) = tools(key, &start, turn);
     let (mut answers, mut from, mut opening) = (Vec::new(), 0, start);
     while let Some(first) = messages.get(from) {
         let assistant = first.role == Role::Assistant;
@@ -69,10 +70,8 @@ pub fn history(key: &HashKey, turn: &Turn<'_>) -> History {
         let run = &messages[from..from + length];
         from += length;
         if !assistant {
-            let first_run = from == length;
-            chain.others(run);
-            let at = chain.link(b'U');
-            if first_run {
+            let at = chain.others(run);
+            if from == length {
                 opening = at;
             }
             continue;
@@ -89,7 +88,7 @@ pub fn history(key: &HashKey, turn: &Turn<'_>) -> History {
     }
     answers.drain(..answers.len().saturating_sub(ANSWERS));
     let open = chain.known && messages.last().is_some_and(|last| last.role != Role::Assistant);
-    History { prefix, opening, answers, all: chain.at, open }
+    (History { prefix, opening, answers, all: chain.at, open }, chain.hashed + tools)
 }
 
 /// The history with this answer at its end: what [`history`] gives as the last of `answers` for the request in which the
@@ -119,187 +118,73 @@ pub fn answered(key: &HashKey, history: &History, answer: &Recorded) -> Option<F
     for (kind, text) in &blocks {
         match kind {
             Block::Text | Block::Refusal => said.text.push_str(text),
-            Block::ToolCall { id: _, name } => said.calls.push((name, text)),
+            Block::ToolCall { id: _, name } => said.calls.push(Call { id: "", name, arguments: text }),
             Block::Thinking | Block::RedactedThinking(_) => {}
         }
     }
-    let mut chain = Chain::new(key);
-    chain.at = history.all;
-    Some(chain.said(&said))
+    Some(Chain::new(key, history.all).said(&said))
 }
 
-/// What the assistant says in one run of messages.
-struct Said<'t> {
-    text: String,
-    /// Names and arguments.
-    calls: Vec<(&'t str, &'t str)>,
-    known: bool,
-}
-
-impl Default for Said<'_> {
-    fn default() -> Self {
-        Said { text: String::new(), calls: Vec::new(), known: true }
-    }
-}
-
-impl<'t> Said<'t> {
-    fn part(&mut self, body: &'t Body<'_>) {
-        match body {
-            Body::Text(text) | Body::Refusal(text) => self.text.push_str(text),
-            Body::ToolCall { id: _, name, arguments } => self.calls.push((name, arguments)),
-            Body::Thinking { .. } | Body::RedactedThinking(_) => {}
-            Body::Image(_) | Body::File(_) | Body::ToolResult { .. } | Body::Other(_) => self.known = false,
-        }
-    }
-}
-
-/// The hash so far and the bytes of the next link.
-struct Chain<'k> {
-    key: &'k HashKey,
-    at: Fingerprint,
-    bytes: Canonical<'k>,
-    /// All so far has an identity.
-    known: bool,
-}
-
-impl<'k> Chain<'k> {
-    fn new(key: &'k HashKey) -> Self {
-        Chain { key, at: Fingerprint([0; 16]), bytes: Canonical::new(key), known: true }
-    }
-
-    /// Closes the link.
-    fn link(&mut self, kind: u8) -> Fingerprint {
-        self.bytes.out.extend_from_slice(&self.at.0);
-        self.bytes.out.push(kind);
-        self.at = fingerprint(&blake3::keyed_hash(self.key, &self.bytes.out));
-        self.bytes.out.clear();
-        self.at
-    }
-
-    fn text(&mut self, text: &str) {
-        self.bytes.out.push(b't');
-        self.bytes.text(text);
-    }
-
-    /// A link of messages that are not the assistant's.
-    fn others(&mut self, messages: &[Message<'_>]) {
-        let mut speaker = None;
-        for message in messages {
-            for part in &message.parts {
-                if says_nothing(part) {
-                    continue;
-                }
-                if speaker != Some(message.role) {
-                    speaker = Some(message.role);
-                    self.bytes.out.push(if message.role == Role::System { b'S' } else { b'U' });
-                }
-                self.part(&part.body);
-            }
-        }
-    }
-
-    fn part(&mut self, body: &Body<'_>) {
-        match body {
-            Body::Text(text) | Body::Refusal(text) => self.text(text),
-            Body::Image(Image::Data { media_type, data }) => {
-                self.bytes.out.push(b'i');
-                self.bytes.text(media_type);
-                self.bytes.text(data);
-            }
-            Body::Image(Image::Url(url)) => {
-                self.bytes.out.push(b'l');
-                self.bytes.text(url);
-            }
-            Body::ToolResult { id: _, content, is_error } => {
-                self.bytes.out.push(if *is_error { b'e' } else { b'r' });
-                content.iter().filter(|part| !says_nothing(part)).for_each(|part| self.part(&part.body));
-                self.bytes.out.push(b'.');
-            }
-            Body::File(file) => self.file(file),
-            Body::ToolCall { .. } | Body::Other(_) => self.known = false,
-            Body::Thinking { .. } | Body::RedactedThinking(_) => {}
-        }
-    }
-
-    /// A document or a sound: its kind and its bytes, address or text. Its name is left out, as some clients make one up.
-    fn file(&mut self, file: &File<'_>) {
-        let (mark, text) = match &file.source {
-            FileSource::Data(data) => (b'd', data),
-            FileSource::Url(url) => (b'a', url),
-            FileSource::Plain(text) => (b'p', text),
-        };
-        self.bytes.out.push(mark);
-        self.bytes.text(file.media_type.as_deref().unwrap_or_default());
-        self.bytes.text(text);
-    }
-
-    /// A link of the assistant's.
-    fn said(&mut self, said: &Said<'_>) -> Fingerprint {
-        self.bytes.text(said.text.trim());
-        for (name, arguments) in &said.calls {
-            self.bytes.out.push(b'c');
-            self.bytes.text(name);
-            self.arguments(arguments);
-        }
-        self.link(b'A')
-    }
-
-    /// Arguments by their value; what is no JSON, by its letters.
-    fn arguments(&mut self, arguments: &str) {
-        let arguments = arguments.trim();
-        if arguments.is_empty() || arguments == "null" {
-            return self.bytes.out.extend_from_slice(b"{}");
-        }
-        let before = self.bytes.out.len();
-        let mut r = Reader::over(arguments);
-        if self.bytes.value(&mut r).and_then(|()| r.end()).is_err() {
-            self.bytes.out.truncate(before);
-            self.bytes.reset();
-            self.bytes.out.push(b'!');
-            self.bytes.text(arguments);
-        }
-    }
-}
-
-/// A part that may be there or not.
-fn says_nothing(part: &Part<'_>) -> bool {
-    match &part.body {
-        Body::Text(text) => text.trim().is_empty() || volatile::is_reminder(text),
-        Body::Thinking { .. } | Body::RedactedThinking(_) => true,
-        Body::Refusal(text) => text.trim().is_empty(),
-        Body::Image(_) | Body::File(_) | Body::ToolCall { .. } | Body::ToolResult { .. } | Body::Other(_) => false,
-    }
-}
-
-/// The prefix: the system prompt's fingerprint and the tools.
-fn tools(key: &HashKey, system: &Fingerprint, turn: &Turn<'_>) -> Fingerprint {
-    let mut out = Vec::with_capacity(8192);
-    out.extend_from_slice(b"prefix");
-    out.extend_from_slice(&system.0);
+/// The prefix: the system prompt's fingerprint and the tools; and how many bytes were hashed for it.
+fn tools(key: &HashKey, system: &Fingerprint, turn: &Turn<'_>) -> (Fingerprint, usize) {
+    let mut bytes = Canonical::new(key);
+    bytes.out.extend_from_slice(b"prefix");
+    bytes.out.extend_from_slice(&system.0);
     for tool in &turn.tools {
         match &tool.kind {
             ToolKind::Function { name, description, schema, strict } => {
-                out.push(b'f');
-                put_text(key, &mut out, name);
-                put_text(key, &mut out, description.as_deref().unwrap_or_default());
-                put_text(key, &mut out, schema.unwrap_or_default());
-                out.push(match strict {
+                bytes.out.push(b'f');
+                bytes.text(name);
+                bytes.text(&volatile::system(description.as_deref().unwrap_or_default(), &mut None));
+                bytes.text(schema.unwrap_or_default());
+                bytes.out.push(match strict {
                     None => b'-',
                     Some(true) => b't',
                     Some(false) => b'f',
                 });
             }
             ToolKind::Custom { name, description, format } => {
-                out.push(b'c');
-                put_text(key, &mut out, name);
-                put_text(key, &mut out, description.as_deref().unwrap_or_default());
-                put_text(key, &mut out, format.as_deref().unwrap_or_default());
+                bytes.out.push(b'c');
+                bytes.text(name);
+                bytes.text(&volatile::system(description.as_deref().unwrap_or_default(), &mut None));
+                bytes.text(format.as_deref().unwrap_or_default());
             }
             ToolKind::Hosted(kind) => {
-                out.push(b'h');
-                put_text(key, &mut out, kind);
+                bytes.out.push(b'h');
+                bytes.text(kind);
             }
         }
     }
-    fingerprint(&blake3::keyed_hash(key, &out))
+    (fingerprint(&blake3::keyed_hash(key, &bytes.out)), bytes.out.len() + bytes.hashed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::{Operation, read};
+    use serde_json::{Value, json};
+    use turnkeep_base::Dialect;
+
+    /// The bytes of a conversation's texts, and how many were hashed for all its keys.
+    fn of(messages: usize, words: &str) -> (usize, usize) {
+        let speaker = |number: usize| if number.is_multiple_of(2) { "user" } else { "assistant" };
+        let message = |number: usize| json!({"role":speaker(number),"content":format!("{number}{words}")});
+        let mut list: Vec<Value> = (0..messages).map(message).collect();
+        list.push(json!({"role":"user","content":"last"}));
+        let texts = list.iter().map(|message| message["content"].as_str().map_or(0, str::len)).sum();
+        let body = json!({"model":"m","messages":list}).to_string();
+        let request = read(Dialect::Chat, Operation::Generate, body.into()).unwrap();
+        (texts, walk(&[7; 32], &request.turn().unwrap()).1)
+    }
+
+    #[test]
+    fn every_message_is_hashed_once_however_long_the_conversation_is() {
+        for (messages, words) in [(120, "a word ".repeat(390)), (120, "short".to_owned()), (1200, "a word ".repeat(20))]
+        {
+            let (texts, hashed) = of(messages, &words);
+            assert!(hashed >= texts, "{hashed} of {texts}");
+            // Beside each text its kind and its length, the hash of a long one, and the link before.
+            assert!(hashed <= texts + 128 * (messages + 2), "{hashed} of {texts}");
+        }
+    }
 }

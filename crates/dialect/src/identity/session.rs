@@ -7,9 +7,11 @@ use crate::request::ClientRequest;
 /// The longest id that is kept, in bytes, with the agent's behind it.
 const ID_BYTES: usize = 256;
 
-/// Headers that name a session, the surest first, each with the header that names an agent or thread within it.
-const HEADERS: [(&str, Option<&str>); 5] = [
-    ("x-turnkeep-conversation", None),
+/// The header by which a program names its conversation to the gateway.
+const NAMED: &str = "x-turnkeep-conversation";
+
+/// Clients' own headers that name a session, the surest first, each with the header that names an agent or thread within it.
+const HEADERS: [(&str, Option<&str>); 4] = [
     ("x-claude-code-session-id", Some("x-claude-code-agent-id")),
     ("session-id", Some("thread-id")),
     ("x-session-affinity", None),
@@ -21,6 +23,20 @@ const HEADERS: [(&str, Option<&str>); 5] = [
 /// session speaks, it is `session/agent`. Ids that are empty, over 256 bytes together, hold a control character, or are a
 /// program's word for nothing are passed over as if they were not there.
 pub fn session<'h>(request: &ClientRequest, header: &dyn Fn(&str) -> Option<&'h str>) -> Option<String> {
+    named(header).or_else(|| own(request, header))
+}
+
+/// The client's own id of its session, where [`session()`] gives the conversation's name and not this. Both are part of the
+/// key of a conversation: a name that is set once for a program does not make one of all its sessions.
+pub fn session_within<'h>(request: &ClientRequest, header: &dyn Fn(&str) -> Option<&'h str>) -> Option<String> {
+    named(header).and_then(|_| own(request, header))
+}
+
+fn named<'h>(header: &dyn Fn(&str) -> Option<&'h str>) -> Option<String> {
+    joined(header(NAMED)?, None)
+}
+
+fn own<'h>(request: &ClientRequest, header: &dyn Fn(&str) -> Option<&'h str>) -> Option<String> {
     for (name, agent) in HEADERS {
         let agent = agent.and_then(header);
         if let Some(found) = header(name).and_then(|session| joined(session, agent)) {

@@ -10,7 +10,7 @@ use crate::ports::ConversationKey;
 use crate::route::Reuse;
 use turnkeep_base::verdict::verdict;
 use turnkeep_base::{Fault, Fingerprint, Lease, Origin};
-use turnkeep_dialect::identity;
+use turnkeep_dialect::identity::{self, Whose};
 use turnkeep_policy::conversations::{
     AGE, Clean, Completed, Conversation, ConversationLease, Handling, Record, RefusalProof, Sent,
 };
@@ -207,9 +207,10 @@ impl Drive {
     /// The key of the conversation whose history ends with this answer. What the client does not see is not in it.
     fn conversation_key(&self, prefix: Fingerprint, answered: Fingerprint) -> Fingerprint {
         let model = if &*self.input.model_label == "*" { &self.input.request.model } else { &*self.input.model_label };
-        let session = self.input.terms.session.as_deref().unwrap_or_default();
-        let parts = [self.scope.as_bytes(), model.as_bytes(), session.as_bytes(), &prefix.0, &answered.0];
-        identity::of_parts(&self.engine.hash_key, "conversation", &parts)
+        let terms = &self.input.terms;
+        let (session, within) = (terms.session.as_deref(), terms.session_within.as_deref());
+        let whose = Whose { scope: &self.scope, model, session, within };
+        identity::conversation(&self.engine.hash_key, &whose, prefix, answered)
     }
 
     /// The attempt is over: what becomes of the conversation, and how it stands after a complete answer.
