@@ -100,6 +100,16 @@ impl Directories {
     }
 }
 
+/// No conversation outlives those who know of it.
+impl Drop for Directories {
+    fn drop(&mut self) {
+        let left: Vec<String> = self.used.lock().keys().cloned().collect();
+        for name in left {
+            self.remove(&name);
+        }
+    }
+}
+
 /// Takes out those that are too old, or too many.
 fn outlived(used: &mut BTreeMap<String, Instant>, now: Instant) -> Vec<String> {
     let mut out: Vec<String> =
@@ -162,6 +172,10 @@ mod tests {
         all.remove(&name);
         assert!(!all.path(&name).exists());
         assert!(all.used.lock().is_empty());
+        let left = all.path(&all.fresh().expect("a third").keep());
+        assert!(left.exists());
+        drop(all);
+        assert!(!left.exists());
     }
 
     #[test]
