@@ -97,3 +97,29 @@ def check_rate_limit(folder, name, upstream):
         statuses = [turn["status"] for turn in scene.seen() if shown_tool(turn, scene.agent.tool)]
         assert statuses[:1] == [429] and 200 in statuses, f"{statuses}\n{ran}\n{scene.gateway.tail()}"
         assert ran.code == 0 and "All of it is done now." in ran.out, f"{ran}\n{scene.gateway.tail()}"
+
+
+# Tool calls of one run: enough for what clients put in and take out on the way.
+CALLS = 30
+
+
+def check_conversation(folder, name, upstream):
+    """Every turn after the first goes on in the conversation that the upstream keeps, and brings only what is new."""
+    installed(name)
+
+    def calls_it_often(scene):
+        tool, arguments = scene.agent.tool, json.dumps(scene.agent.call("cat note.txt"))
+        return (
+            f'[[rule]]\nmodel = "lab-agent"\nbody_contains = "\\"{tool}\\""\ntimes = {CALLS}\n'
+            f"tool_calls = [{{ name = {json.dumps(tool)}, arguments = {arguments} }}]\n"
+        )
+
+    with Scene(folder, name, upstream, [calls_it_often, says_done]) as scene:
+        ran = scene.desk.run(PROMPT)
+        assert ran.code == 0 and "All of it is done now." in ran.out, f"{ran}\n{scene.gateway.tail()}"
+        turns = [turn for turn in scene.seen() if shown_tool(turn, scene.agent.tool)]
+        assert len(turns) == CALLS + 1, len(turns)
+        alone = [at for at, turn in enumerate(turns) if not turn["body"].get("previous_response_id")]
+        assert alone == [0], f"{alone}\n{json.dumps(turns[alone[-1]])[-3000:]}"
+        counts = scene.gateway.counters()["conversations"]
+        assert (counts["hits"], counts["misses"], counts["dropped"]) == (CALLS, 0, 0), counts

@@ -177,7 +177,7 @@ url = "sqlite:{folder}/{name}.db"
 [[keys]]
 name = "e2e"
 secret = {{ env = "E2E_CALLER_KEY" }}
-scopes = ["chat"]
+scopes = ["chat", "viewer"]
 """
         for upstream in upstreams:
             text += f'\n[[upstreams]]\nname = "{upstream["name"]}"\nkind = "{upstream["kind"]}"\n'
@@ -194,6 +194,12 @@ scopes = ["chat"]
         env = environment(E2E_CALLER_KEY=self.KEY, E2E_UPSTREAM_KEY="upstream-e2e-key-0123456789", **more)
         super().__init__(name, [BINARY, "serve", "--config", config], folder, env=env)
         until(self.ready, f"GET /readyz answers 200\n{self.log}")
+
+    def counters(self):
+        """Its own counters, as an operator sees them."""
+        answer = request(self.url, "GET", "/dashboard/api/connect-metrics", headers=[("authorization", f"Bearer {self.KEY}")])
+        assert answer.status == 200, answer
+        return answer.json()
 
     def ready(self):
         if not self.alive():

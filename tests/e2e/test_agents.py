@@ -6,7 +6,7 @@ printed it. The lab plays the model: it calls the CLI's own shell tool, and says
 
 import pytest
 
-from agent_scene import check_loop, check_rate_limit
+from agent_scene import check_conversation, check_loop, check_rate_limit
 
 # Each CLI in the dialect it is known for.
 USUAL = [
@@ -27,3 +27,8 @@ def test_a_tool_loop_brings_what_only_the_file_holds(tmp_path, name, upstream):
 @pytest.mark.parametrize("name, upstream", USUAL)
 def test_a_rate_limit_with_its_wait_is_waited_for_and_the_turn_is_answered(tmp_path, name, upstream):
     check_rate_limit(tmp_path, name, upstream)
+
+
+@pytest.mark.parametrize("name, upstream", [("claude-code", "responses")])
+def test_thirty_tool_calls_go_on_in_the_conversation_that_the_upstream_keeps(tmp_path, name, upstream):
+    check_conversation(tmp_path, name, upstream)

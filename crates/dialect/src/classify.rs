@@ -57,6 +57,15 @@ pub fn reply_at(upstream: Dialect, status: u16, body: &[u8], made_ms: u64) -> Cl
     }
 }
 
+/// As [`reply_at`], for a request that went on from what the upstream keeps: only there can a reply mean that the
+/// conversation is gone.
+pub fn continued_at(upstream: Dialect, status: u16, body: &[u8], made_ms: u64) -> Classified {
+    match upstream {
+        Dialect::Responses => chat::classify::continued_at(status, body, made_ms),
+        Dialect::Chat | Dialect::Messages | Dialect::Gemini => reply_at(upstream, status, body, made_ms),
+    }
+}
+
 /// What an error means by a provider's rows. A status that says success is none.
 pub(crate) fn by_rows(rows: &[Row], status: u16, body: &[u8], made_ms: u64, handle: bool) -> Classified {
     let text = readable(body);

@@ -8,6 +8,7 @@ mod lawful;
 use crate::classify::Classified;
 use crate::event::{Class, Event, Finish};
 use crate::request::{Operation, StreamForm};
+use crate::responses::chain::Link;
 use crate::tool_names::ToolNames;
 use crate::{chat, gemini, messages, responses};
 use bytes::Bytes;
@@ -83,6 +84,8 @@ pub struct Facts {
     pub id: Option<String>,
     /// Bytes of content (text, thinking, arguments), for an estimate when no usage came.
     pub content_bytes: u64,
+    /// What a Responses answer says of the chain it is in.
+    pub link: Link,
 }
 
 /// How far the answer has come.
@@ -136,6 +139,8 @@ pub struct Asked {
     pub restated: bool,
     /// A Responses answer has the gateway's own id, within the dialect too.
     pub own_id: bool,
+    /// A Responses upstream is asked to keep its answer, as the gateway may go on from it.
+    pub chained: bool,
 }
 
 impl Default for Asked {
@@ -147,6 +152,7 @@ impl Default for Asked {
             body: Bytes::new(),
             restated: false,
             own_id: false,
+            chained: false,
         }
     }
 }
@@ -303,7 +309,11 @@ impl StreamCodec {
             Way::Translate { decoder, writer, events } => {
                 self.progress = match decoder {
                     Decoder::Chat(decoder) => decoder.frame(&frame, events)?,
-                    Decoder::Responses(decoder) => decoder.frame(&frame, events)?,
+                    Decoder::Responses(decoder) => {
+                        let progress = decoder.frame(&frame, events)?;
+                        decoder.note_link(&mut self.facts);
+                        progress
+                    }
                     Decoder::Messages(decoder) => decoder.frame(&frame, events)?,
                     Decoder::Gemini(decoder) => decoder.frame(&frame, events)?,
                 };
@@ -487,7 +497,11 @@ pub fn plain(options: &ReplyOptions, body: Bytes) -> Result<(Bytes, Facts), Repl
         Dialect::Messages => messages::reply_decode::plain(&body, options)?,
         Dialect::Gemini => gemini::reply_decode::plain(&body, options)?,
     };
-    Ok(plain_of(options, &events))
+    let (body_out, mut facts) = plain_of(options, &events);
+    if options.asked.chained && options.upstream == Dialect::Responses {
+        responses::tap::link(&body, &mut facts);
+    }
+    Ok((body_out, facts))
 }
 
 /// A whole plain answer of these events, in the client's dialect.

@@ -183,6 +183,19 @@ impl ClientRequest {
         (apply(&self.body, &edits), any)
     }
 
+    /// The body for a Responses upstream that is to go on from its answer of this id with what stands from item `from` of
+    /// the input on. `None` where the body cannot be cut there.
+    pub fn pass_through_chained(&self, upstream_model: &str, previous: (&str, u32)) -> Option<Bytes> {
+        let chain = responses::chain::edits(&self.body, Some(previous), false)?;
+        let inside = |edit: &Edit| chain.iter().any(|other| overlaps(&edit.span, &other.span));
+        let mut edits = self.edits(upstream_model);
+        // What the ordinary edits take out of the part that does not stay is gone with it.
+        edits.retain(|edit| edit.span.is_empty() || !inside(edit));
+        edits.extend(chain);
+        edits.sort_by_key(|edit| edit.span.start);
+        Some(apply(&self.body, &edits))
+    }
+
     /// What [`ClientRequest::pass_through`] takes out of the body, by the names that the client is told.
     pub fn dropped_in_passing(&self) -> Vec<String> {
         if !strip_edits(self, Foreign::Enveloped).is_empty() { vec!["thinking".into()] } else { Vec::new() }

@@ -1,5 +1,6 @@
 //! OpenAI Responses, on both sides.
 
+pub mod chain;
 pub mod error;
 pub mod order;
 pub(crate) mod outline;

@@ -162,6 +162,7 @@ fn a_whole_answer_stays_as_it_is_and_its_facts_are_read() {
         model: Some("up".into()),
         id: Some("r1".into()),
         content_bytes: 5,
+        ..Facts::default()
     };
     assert_eq!(facts, expected);
     for body in ["{}", r#"{"candidates":[]}"#, "[]"] {

@@ -485,8 +485,9 @@ fn some_record() -> impl Strategy<Value = Recorded> {
         Some(Finish::Pause),
     ]);
     let name = || prop::option::of("[a-zé]{1,20}");
-    let facts = (usage, finish, name(), name(), any::<u64>())
-        .prop_map(|(usage, finish, model, id, content_bytes)| Facts { usage, finish, model, id, content_bytes });
+    let facts = (usage, finish, name(), name(), any::<u64>()).prop_map(|(usage, finish, model, id, content_bytes)| {
+        Facts { usage, finish, model, id, content_bytes, ..Facts::default() }
+    });
     let bytes = prop::collection::vec(any::<u8>(), 0..64).prop_map(Bytes::from);
     (prop::sample::select(Dialect::ALL.to_vec()), any::<bool>(), bytes, facts)
         .prop_map(|(dialect, stream, bytes, facts)| Recorded { dialect, stream, bytes, facts })

@@ -90,6 +90,7 @@ fn every_byte_stays_and_the_facts_are_read_in_passing() {
             model: Some("up".into()),
             id: Some("resp_1".into()),
             content_bytes: 4,
+            ..Facts::default()
         };
         assert_eq!(facts.unwrap(), expected, "{chunk}");
         let classes: Vec<Class> = pieces.iter().map(|piece| piece.class).collect();

@@ -5,6 +5,7 @@ use crate::upstream_error::UpstreamError;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use turnkeep_base::limit::{MAX_ERROR_BODY, MAX_EVENT};
@@ -86,6 +87,8 @@ pub(crate) struct Answering {
     source: Option<Source>,
     /// As it stood at the end of a complete answer.
     conversation: Option<Conversation>,
+    /// The answer that this one must go on from, by its upstream's own word.
+    goes_on_from: Option<Arc<str>>,
     way: Way,
     options: ReplyOptions,
     operation: Operation,
@@ -96,8 +99,15 @@ pub(crate) struct Answering {
 }
 
 impl Answering {
-    /// `wall_ms` is the gateway's own time, for a reply that states none.
-    pub(crate) fn new(answer: Answer, request: &ClientRequest, options: ReplyOptions, wall_ms: u64) -> Self {
+    /// `goes_on_from` is the answer that the upstream was asked to go on from; `wall_ms` is the gateway's own time, for a
+    /// reply that states none.
+    pub(crate) fn new(
+        answer: Answer,
+        request: &ClientRequest,
+        options: ReplyOptions,
+        goes_on_from: Option<Arc<str>>,
+        wall_ms: u64,
+    ) -> Self {
         let is = |kind: &str| {
             let value = answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
             value.is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with(kind))
@@ -111,7 +121,8 @@ impl Answering {
         } else {
             Way::Plain { whole: BytesMut::new(), facts: Facts::default() }
         };
-        Answering::over(Source::Bytes(answer.body), way, request, options)
+        let answering = Answering::over(Source::Bytes(answer.body), way, request, options);
+        Answering { goes_on_from, ..answering }
     }
 
     /// An answer that comes as events.
@@ -128,6 +139,7 @@ impl Answering {
         Answering {
             source: Some(source),
             conversation: None,
+            goes_on_from: None,
             way,
             options,
             operation: request.operation,
@@ -235,7 +247,26 @@ impl Answering {
 
     /// The conversation as it stood at the end of a complete answer, where the upstream keeps one.
     pub(crate) fn conversation(&mut self) -> Option<Conversation> {
-        self.conversation.take()
+        if !self.options.asked.chained {
+            return self.conversation.take();
+        }
+        let facts = self.facts();
+        let handle = facts.id.as_deref().filter(|_| facts.link.stored)?;
+        Some(Conversation { handle: handle.into(), position: None, instance: None })
+    }
+
+    /// An upstream that passes over what it was asked to go on from answers without the conversation: nothing of that is
+    /// used.
+    fn must_go_on(&self, content: bool) -> Result<(), Fault> {
+        let Some(previous) = &self.goes_on_from else { return Ok(()) };
+        match self.facts().link.is_of(previous) {
+            Some(true) => Ok(()),
+            None if !content => Ok(()),
+            None | Some(false) => {
+                let what = Evidence::text("the upstream's answer does not go on from the one that it was asked to");
+                Err(Fault::new(FaultKind::ConversationGone, Phase::Answered, what))
+            }
+        }
     }
 
     fn feed(&mut self, chunk: Bytes) -> Result<Read, Fault> {
@@ -290,6 +321,7 @@ impl Answering {
                 };
                 let (bytes, read) = outcome.map_err(answered)?;
                 *facts = read;
+                self.must_go_on(true)?;
                 self.terminal.push(bytes);
                 Ok(Read::of(true, Progress::Done))
             }
@@ -323,6 +355,7 @@ impl Answering {
             }
         }
         outcome.map_err(answered)?;
+        self.must_go_on(content || progress != Progress::Open)?;
         let kept: usize = self.held.iter().chain(&self.terminal).map(Bytes::len).sum();
         if kept > 2 * MAX_EVENT {
             let what = format!("more than {} bytes that say nothing", 2 * MAX_EVENT);
@@ -337,7 +370,11 @@ impl Answering {
         };
         let body = std::mem::take(whole).freeze();
         let status = *status;
-        let mut classified = classify::reply_at(self.options.upstream, status.as_u16(), &body, *made_ms);
+        let upstream = self.options.upstream;
+        let mut classified = match &self.goes_on_from {
+            Some(_) => classify::continued_at(upstream, status.as_u16(), &body, *made_ms),
+            None => classify::reply_at(upstream, status.as_u16(), &body, *made_ms),
+        };
         if status.is_success() && classified.evidence.code.is_none() {
             classified.kind = FaultKind::MalformedResponse;
             // It may be an answer, and no answer's text is kept as evidence.
@@ -505,7 +542,7 @@ mod tests {
             asked: Default::default(),
         };
         let answer = Answer { status: StatusCode::OK, headers: HeaderMap::new(), body: Box::new(Nothing) };
-        let mut answering = Answering::new(answer, &request, options, 0);
+        let mut answering = Answering::new(answer, &request, options, None, 0);
         let delta = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"finish_reason\":null}]}\n\n";
         let error = "data: {\"error\":{\"message\":\"broken\",\"type\":\"server_error\"}}\n\n";
         let outcome = answering.feed(Bytes::from(format!("{delta}{error}")));

@@ -12,9 +12,10 @@ use std::fmt::Write;
 use std::sync::Arc;
 use turnkeep_base::Dialect;
 use turnkeep_dialect::json::Invalid;
-use turnkeep_dialect::request::{ClientRequest, Encoded, Operation, for_native, write_for, write_turn};
+use turnkeep_dialect::request::{ClientRequest, Encoded, Operation, apply, for_native, write_for, write_turn};
+use turnkeep_dialect::responses::chain;
 use turnkeep_dialect::tool_names::ToolNames;
-use turnkeep_dialect::turn::Role;
+use turnkeep_dialect::turn::{At, Role};
 use turnkeep_policy::conversations::Conversation;
 
 /// A request written for a route.
@@ -25,6 +26,8 @@ pub struct Written {
     pub dropped: Vec<String>,
     /// How the client knows the tools that are sent under another name.
     pub names: Arc<ToolNames>,
+    /// It goes on with the conversation that was given.
+    pub goes_on: bool,
 }
 
 /// What is sent, and by which driver.
@@ -33,6 +36,8 @@ pub enum Sending {
     Http {
         /// The driver.
         port: Arc<dyn Upstream>,
+        /// The upstream is asked to keep its answer.
+        chained: bool,
         /// The path below the upstream's base URL.
         path: Cow<'static, str>,
         /// The headers.
@@ -62,7 +67,10 @@ pub fn write(
 ) -> Result<Written, Invalid> {
     match &route.upstream.speech {
         Speech::Native { port, .. } => write_native(input, port, &route.model, elsewhere, resume.is_some()),
-        Speech::Dialect { dialect, port, .. } => write_http(input, *dialect, port, &route.model, elsewhere),
+        Speech::Dialect { dialect, port, .. } => {
+            let chain = may_chain(input, route).then_some(Chain { previous: resume });
+            write_http(input, *dialect, port, &route.model, elsewhere, chain)
+        }
     }
 }
 
@@ -94,7 +102,8 @@ fn write_native(
     let mut told = BTreeSet::new();
     dropped.retain(|name| told.insert(name.clone()));
     let what = Sending::Native { port: port.clone(), body: written.body, trace: trace_of(&input.headers) };
-    Ok(Written { what, dropped: turnkeep_dialect::dropped::names(dropped), names: Arc::new(written.names) })
+    let dropped = turnkeep_dialect::dropped::names(dropped);
+    Ok(Written { what, dropped, names: Arc::new(written.names), goes_on })
 }
 
 /// An error's place in the words of the client's dialect.
@@ -114,16 +123,75 @@ fn trace_of(from: &HeaderMap) -> HeaderMap {
     headers
 }
 
+/// The upstream keeps its answer; with a conversation the turn goes on from the one that it kept last.
+struct Chain<'a> {
+    previous: Option<&'a Conversation>,
+}
+
+/// The turn may go on from an answer that its upstream keeps, or be gone on from: its caller is known, and its client does
+/// not want its answer unstored.
+fn may_chain(input: &TurnInput, route: &Route) -> bool {
+    let chains = route.upstream.conversations().is_some() && input.caller.is_scoped();
+    let stored = input.request.dialect != Dialect::Responses || chain::lets_store(&input.request.body);
+    chains && stored && input.request.operation == Operation::Generate
+}
+
+/// Writes a turn for a Responses upstream that keeps its answer. `None` where it cannot be one of a chain.
+fn chained(
+    input: &TurnInput,
+    model: &str,
+    elsewhere: bool,
+    previous: Option<&str>,
+) -> Result<Option<(Bytes, Vec<String>, ToolNames)>, Invalid> {
+    let request = &input.request;
+    if request.dialect == Dialect::Responses {
+        let body = match previous {
+            None => Some(request.pass_through(model)),
+            Some(previous) => {
+                let turn = request.turn()?;
+                let last = turn.messages.iter().rposition(|message| message.role == Role::Assistant);
+                let next = last.and_then(|last| turn.messages.get(last + 1));
+                let Some(At::Item(from)) = next.map(|next| next.at) else { return Ok(None) };
+                request.pass_through_chained(model, (previous, from))
+            }
+        };
+        return Ok(body.map(|body| (body, request.dropped_in_passing(), ToolNames::default())));
+    }
+    // Results are written beside their calls, so all of it is written before it is cut. The system prompt, which is not kept
+    // with an answer, is no part of the input.
+    let encoded = write_for(request, Dialect::Responses, model, elsewhere)?;
+    let previous = match previous {
+        None => None,
+        Some(previous) => match chain::behind_last_answer(&encoded.body) {
+            Some(from) => Some((previous, from)),
+            None => return Ok(None),
+        },
+    };
+    let edits = chain::edits(&encoded.body, previous, true);
+    Ok(edits.map(|edits| (apply(&encoded.body, &edits), encoded.dropped, encoded.names)))
+}
+
 fn write_http(
     input: &TurnInput,
     target: Dialect,
     port: &Arc<dyn Upstream>,
     model: &str,
     elsewhere: bool,
+    chain: Option<Chain<'_>>,
 ) -> Result<Written, Invalid> {
     let request = &input.request;
     let same = request.dialect == target;
     let path = path(target, request, model, input.beta && same);
+    // What another provider made is not what this one keeps; a history with it begins a chain anew.
+    if let Some(Chain { previous }) =
+        chain.filter(|chain| target == Dialect::Responses && !(same && elsewhere && chain.previous.is_none()))
+        && let Some((body, dropped, names)) =
+            chained(input, model, elsewhere, previous.map(|conversation| &*conversation.handle))?
+    {
+        let headers = if same { input.headers.clone() } else { json_headers(input) };
+        let what = Sending::Http { port: port.clone(), chained: true, path, headers, body };
+        return Ok(Written { what, dropped, names: Arc::new(names), goes_on: previous.is_some() });
+    }
     if same {
         let (body, dropped) = if elsewhere {
             let (body, stripped) = request.pass_through_elsewhere(model);
@@ -131,21 +199,27 @@ fn write_http(
         } else {
             (request.pass_through(model), request.dropped_in_passing())
         };
-        let what = Sending::Http { port: port.clone(), path, headers: input.headers.clone(), body };
-        return Ok(Written { what, dropped, names: Arc::default() });
+        let what = Sending::Http { port: port.clone(), chained: false, path, headers: input.headers.clone(), body };
+        return Ok(Written { what, dropped, names: Arc::default(), goes_on: false });
     }
     let encoded = if target == Dialect::Gemini && !input.fetched.is_empty() {
         with_fetched(input, model, elsewhere)?
     } else {
         write_for(request, target, model, elsewhere)?
     };
-    let mut headers = trace_of(&input.headers);
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let mut headers = json_headers(input);
     if target == Dialect::Messages {
         headers.insert("anthropic-version", HeaderValue::from_static(encoded.version.header()));
     }
-    let what = Sending::Http { port: port.clone(), path, headers, body: encoded.body };
-    Ok(Written { what, dropped: encoded.dropped, names: Arc::new(encoded.names) })
+    let what = Sending::Http { port: port.clone(), chained: false, path, headers, body: encoded.body };
+    Ok(Written { what, dropped: encoded.dropped, names: Arc::new(encoded.names), goes_on: false })
+}
+
+/// The headers of a translated request.
+fn json_headers(input: &TurnInput) -> HeaderMap {
+    let mut headers = trace_of(&input.headers);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers
 }
 
 /// As [`write_for`] for Gemini, with what was fetched in place of its URLs.

@@ -130,6 +130,8 @@ pub(crate) struct Drive {
     answerer: Option<Answerer>,
     /// The conversation that goes on, and how far.
     conversation: Held,
+    /// The upstream of the attempt is asked to keep its answer, and to go on from this one.
+    chained: Option<Option<Arc<str>>>,
     kept_reply: Option<KeptReply>,
     /// The turn has waited for another one and got nothing.
     waited_for_another: bool,
@@ -200,6 +202,7 @@ impl Drive {
             answered: None,
             answerer: None,
             conversation: Held::default(),
+            chained: None,
             kept_reply: None,
             waited_for_another: false,
             cache_word: "off",
@@ -408,7 +411,10 @@ impl Drive {
         let options = self.reply_options();
         let request = &self.input.request;
         self.answering = Some(match begun {
-            Begun::Http(answer) => Answering::new(answer, request, options, self.engine.clock.unix_ms()),
+            Begun::Http(answer) => {
+                let goes_on_from = self.chained.clone().flatten();
+                Answering::new(answer, request, options, goes_on_from, self.engine.clock.unix_ms())
+            }
             Begun::Native(answer) => Answering::of_events(answer, request, options),
         });
         self.waiting = Waiting::Body;
@@ -489,8 +495,9 @@ impl Drive {
                 form: request.form,
                 names: self.tool_names.clone(),
                 body: self.input.terms.shown.clone().unwrap_or_else(|| request.body.clone()),
-                restated: self.input.terms.shown.is_some(),
+                restated: self.input.terms.shown.is_some() || matches!(self.chained, Some(Some(_))),
                 own_id: self.input.terms.background,
+                chained: self.chained.is_some(),
             },
         }
     }
@@ -649,7 +656,7 @@ impl Drive {
             self.events.push(Event::Fault(Fault::new(FaultKind::NoCredential, Phase::Unsent, evidence)));
             return;
         };
-        let (resume, reread) = self.conversation.sent(lease);
+        let (resume, reread) = if written.goes_on { self.conversation.sent(lease) } else { (None, false) };
         let account = lease.id().clone();
         let model = lease.route().model.clone();
         lease.sent();
@@ -658,7 +665,8 @@ impl Drive {
         let head = ErrorHead::default();
         self.error_head = head.clone();
         self.waiting = Waiting::Head(match written.what {
-            Sending::Http { port, path, headers, body } => {
+            Sending::Http { port, chained, path, headers, body } => {
+                self.chained = chained.then(|| resume.map(|conversation| conversation.handle));
                 let call = Call { method: http::Method::POST, path, headers, body, account, secret };
                 Box::pin(async move {
                     let answer = port.send(call).await.map_err(SendFault::unsure)?;
@@ -667,6 +675,7 @@ impl Drive {
                 })
             }
             Sending::Native { port, body, trace } => {
+                self.chained = None;
                 let (caller, time_left) = (self.scope.clone(), self.machine.time_left(self.now()));
                 let ask = Ask { body, model, account, secret, caller, resume, reread, time_left, trace };
                 Box::pin(async move { port.send(ask).await.map(Begun::Native) })

@@ -57,10 +57,6 @@ pub(crate) fn body(body: &Value, signatures: &Signatures) -> Result<(), Refused>
             .param("model")
             .code("missing_required_parameter"));
     }
-    if let Some(id) = body["previous_response_id"].as_str() {
-        let text = format!("Previous response with id '{id}' not found.");
-        return Err(Refused::bad(text).param("previous_response_id").code("previous_response_not_found"));
-    }
     if body["max_output_tokens"].as_i64().is_some_and(|most| most < 16) {
         let text = "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16.";
         return Err(Refused::bad(text).param("max_output_tokens").code("integer_below_min_value"));

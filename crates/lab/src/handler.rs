@@ -16,6 +16,7 @@ use crate::connections::Connections;
 use crate::fault::{Fault, Point};
 use crate::frame::{Mark, Piece, Refused};
 use crate::gates::Gates;
+use crate::kept::{self, Kept, KeptAnswer};
 use crate::ledger::{Ledger, Recorded, Turn, header_list};
 use crate::paths::{self, Route, route};
 use crate::plan::{self, FaultBytes, Step};
@@ -38,6 +39,7 @@ pub(crate) struct State {
     chooser: Mutex<Chooser>,
     numbering: Numbering,
     signatures: Signatures,
+    pub kept: Kept,
 }
 
 impl State {
@@ -110,6 +112,20 @@ pub(crate) async fn handle(
     Ok(response.map(|()| player.body(reply.steps)))
 }
 
+/// The answer that a request goes on from.
+fn previous(body: &Value) -> Option<&str> {
+    body["previous_response_id"].as_str()
+}
+
+/// A request with what was said before in its input, where it goes on from an answer that is kept.
+fn filled(mut body: Value, state: &State) -> Value {
+    if let Some(mut items) = previous(&body).and_then(|id| state.kept.items(id)) {
+        items.extend(kept::input(&body));
+        body["input"] = Value::Array(items);
+    }
+    body
+}
+
 /// A request that was read.
 struct Asked<'a> {
     head: &'a http::request::Parts,
@@ -130,6 +146,10 @@ impl Asked<'_> {
         let in_path = match route {
             Route::Turn(_, path) | Route::CountTokens(_, path) | Route::Embed(_, path) => path,
             Route::Models | Route::Model(_) | Route::Transcript | Route::Unknown => ask::InPath::default(),
+        };
+        let value = match (&route, value) {
+            (Route::Turn(Dialect::Responses, _), Some(body)) => Some(filled(body, state)),
+            (_, value) => value,
         };
         let body = value.as_ref().unwrap_or(&nothing);
         // Counting may wrap what is counted.
@@ -209,6 +229,12 @@ impl Asked<'_> {
             return Err(Refused::new(405, format!("Method not allowed: use {wanted}.")));
         }
         check::entitled(dialect, headers)?;
+        if let (Route::Turn(Dialect::Responses, _), Some(id)) = (route, body.and_then(previous))
+            && state.kept.items(id).is_none()
+        {
+            let text = format!("Previous response with id '{id}' not found.");
+            return Err(Refused::bad(text).param("previous_response_id").code("previous_response_not_found"));
+        }
         let model = match route {
             Route::Turn(..) | Route::CountTokens(..) | Route::Embed(..) => ask.model.as_str(),
             Route::Models | Route::Model(_) | Route::Transcript | Route::Unknown => "",
@@ -286,6 +312,12 @@ impl Asked<'_> {
         }
         if let Some(thought) = &answer.thought {
             state.signatures.remember(&thought.signature);
+        }
+        if ask.dialect == Dialect::Responses && ask.body["store"] != json!(false) {
+            let mut items = kept::input(&ask.body);
+            items.extend(responses::output(ask, &answer));
+            let previous = previous(&ask.body).map(str::to_owned);
+            state.kept.put(KeptAnswer { id: responses::id(&answer), previous, items });
         }
         let bytes = fault_bytes(rule, ask);
         let usage = Some(answer.usage).filter(|_| rule.fault != Some(Fault::ErrorInStream));

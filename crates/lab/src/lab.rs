@@ -17,6 +17,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::accounts::{AccountCounts, AccountState};
 use crate::fault::AcceptFault;
 use crate::handler::{State, handle};
+use crate::kept::KeptAnswer;
 use crate::ledger::{OpenConnection, Recorded};
 use crate::script::Script;
 use crate::socket::{Control, LabSocket, Transport, half_close, reset_on_close};
@@ -103,6 +104,16 @@ impl Lab {
     /// Waits until this many requests have been read, in all.
     pub async fn wait_for_requests(&self, count: usize) {
         self.state.ledger.wait(|counts| counts.requests >= count).await;
+    }
+
+    /// The Responses answers that are kept ([`Rule`](crate::Rule)s' too), oldest first, each with all that was said up to it.
+    pub fn kept_answers(&self) -> Vec<KeptAnswer> {
+        self.state.kept.all()
+    }
+
+    /// Forgets all of them: who goes on from one is told that it is not found.
+    pub fn forget_kept_answers(&self) {
+        self.state.kept.forget();
     }
 
     /// Connections now open.

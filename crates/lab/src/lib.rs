@@ -28,6 +28,7 @@ mod gates;
 mod gemini;
 mod handler;
 mod http2;
+mod kept;
 mod lab;
 mod ledger;
 mod messages;
@@ -46,6 +47,7 @@ mod tls;
 
 pub use accounts::{AccountCounts, AccountSpec, AccountState, MAX_ACCOUNTS};
 pub use fault::{AcceptFault, Fault, Point};
+pub use kept::KeptAnswer;
 pub use lab::{Lab, LabError, LabOptions};
 pub use ledger::{MAX_RECORDED, MAX_RECORDED_BODY_BYTES, Recorded};
 pub use script::{

@@ -51,7 +51,8 @@ fn usage(usage: &Usage) -> Value {
     })
 }
 
-fn id(answer: &Answer) -> String {
+/// The id of an answer.
+pub(crate) fn id(answer: &Answer) -> String {
     format!("resp_lab{:06}", answer.id)
 }
 
@@ -198,9 +199,14 @@ fn called(ask: &Ask, number: u64, at: usize, call: &Call) -> Item {
     Item { opened: item("in_progress", ""), done: item("completed", &call.arguments()), between }
 }
 
+/// The items of an answer.
+pub(crate) fn output(ask: &Ask, answer: &Answer) -> Vec<Value> {
+    items(ask, answer).into_iter().map(|item| item.done).collect()
+}
+
 /// The reply in one body.
 pub(crate) fn whole(ask: &Ask, answer: &Answer) -> Vec<u8> {
-    let output: Vec<Value> = items(ask, answer).into_iter().map(|item| item.done).collect();
+    let output = output(ask, answer);
     response(ask, answer, ending(answer), &output).to_string().into_bytes()
 }
 

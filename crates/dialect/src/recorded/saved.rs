@@ -23,7 +23,7 @@ const FINISHES: [Finish; 7] = [
 impl Recorded {
     /// The record as bytes, with its version.
     pub fn to_bytes(&self) -> Bytes {
-        let Facts { usage, finish, model, id, content_bytes } = &self.facts;
+        let Facts { usage, finish, model, id, content_bytes, link: _ } = &self.facts;
         let mut out = BytesMut::with_capacity(self.bytes.len() + 128);
         out.put_slice(MAGIC);
         out.put_u8(match self.dialect {
@@ -78,7 +78,7 @@ impl Recorded {
         let model = name(&mut rest)?;
         let id = name(&mut rest)?;
         let at = bytes.len() - rest.len();
-        let facts = Facts { usage, finish, model, id, content_bytes };
+        let facts = Facts { usage, finish, model, id, content_bytes, ..Facts::default() };
         Some(Recorded { dialect, stream, bytes: bytes.slice(at..), facts })
     }
 }

@@ -9,11 +9,12 @@ mod items;
 pub(super) mod read;
 mod texts;
 
+use super::chain::Link;
 use super::terminal;
 use crate::chat::classify;
 use crate::event::{Event, Finish};
 use crate::json::{Invalid, Reader};
-use crate::reply::{Progress, ReplyFault, ReplyOptions};
+use crate::reply::{Facts, Progress, ReplyFault, ReplyOptions};
 use items::{Items, Kind, Place};
 use read::{Fields, Item, Part, Response, malformed};
 use std::borrow::Cow;
@@ -28,6 +29,8 @@ pub struct StreamDecoder {
     started: bool,
     items: Items,
     created: Option<u64>,
+    /// What it says of its chain.
+    link: Link,
     /// The answer is read for another use of it in its own dialect: all of it must be read.
     own: bool,
 }
@@ -55,12 +58,19 @@ impl StreamDecoder {
 
     fn with(options: &ReplyOptions, own: bool) -> Self {
         let items = Items::new(&options.id, own, options.max_event);
-        StreamDecoder { started: false, items, created: None, own }
+        StreamDecoder { started: false, items, created: None, link: Link::default(), own }
     }
 
     /// When the answer was made, in Unix seconds, by its own word.
     pub fn created(&self) -> Option<u64> {
         self.created
+    }
+
+    /// Keeps what has been read of the answer's chain.
+    pub fn note_link(&self, facts: &mut Facts) {
+        if facts.link != self.link {
+            facts.link.clone_from(&self.link);
+        }
     }
 
     /// Reads a frame; appends its events. An `error` event is a fault, and so is an answer that failed.
@@ -106,6 +116,10 @@ impl StreamDecoder {
     /// An answer that begins without its `response.created` begins all the same.
     fn start(&mut self, response: &Response<'_>, events: &mut Vec<Event>) {
         self.created = self.created.or(response.created);
+        if response.id.is_some() {
+            self.link.stored = response.link.stored;
+            self.link.previous = response.link.previous.clone().or(self.link.previous.take());
+        }
         if !std::mem::replace(&mut self.started, true) {
             let id = response.id.as_deref().map(str::to_owned);
             if let Some(id) = &id {

@@ -186,6 +186,15 @@ fn head(response: &Response<'_>, facts: &mut Facts) {
     if facts.model.is_none() {
         facts.model = response.model.as_deref().and_then(named);
     }
+    note_link(response, facts);
+}
+
+/// Keeps what the answer says of its chain; the last word counts.
+pub(super) fn note_link(response: &Response<'_>, facts: &mut Facts) {
+    facts.link.stored = response.link.stored;
+    if response.link.previous.is_some() {
+        facts.link.previous.clone_from(&response.link.previous);
+    }
 }
 
 /// A whole answer lacks what the official clients need.
@@ -198,6 +207,13 @@ pub fn plain_bytes(body: Bytes, options: &ReplyOptions) -> Bytes {
     match Restate::of(options) {
         Some(restate) => restate.body(body),
         None => body,
+    }
+}
+
+/// What a whole answer says of its chain, read by itself.
+pub(crate) fn link(body: &[u8], facts: &mut Facts) {
+    if let Ok(response) = read::body(body) {
+        note_link(&response, facts);
     }
 }
 

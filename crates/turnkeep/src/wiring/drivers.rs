@@ -38,7 +38,10 @@ impl Driver {
     pub(super) fn speech(&self) -> Speech {
         match self {
             Driver::Dialect(endpoint) => {
-                Speech::Dialect { dialect: endpoint.kind().dialect(), chains: false, port: endpoint.clone() }
+                {
+                let chains = endpoint.kind() == turnkeep_upstream::Kind::OpenAiResponses;
+                Speech::Dialect { dialect: endpoint.kind().dialect(), chains, port: endpoint.clone() }
+            }
             }
         }
     }

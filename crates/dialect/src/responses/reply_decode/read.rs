@@ -7,6 +7,7 @@ use crate::event::Finish;
 use crate::json::{Invalid, Kind, Reader};
 use crate::messages::nothing::says_nothing;
 use crate::reply::ReplyFault;
+use crate::responses::chain::Link;
 use std::borrow::Cow;
 use turnkeep_base::{FaultKind, Usage};
 use turnkeep_wire::sse::Frame;
@@ -96,6 +97,8 @@ pub(in crate::responses) struct Response<'a> {
     pub(in crate::responses) usage: Option<Usage>,
     /// The array of items, as it is written.
     pub(in crate::responses) output: Option<&'a str>,
+    /// What it says of the chain it is in.
+    pub(in crate::responses) link: Link,
     /// It is called `response`.
     named: bool,
     /// Of the other fields that clients cannot do without, how many are there.
@@ -141,6 +144,14 @@ impl<'a> Response<'a> {
                     response.bare_usage = !whole;
                 }
                 ("output", Kind::Array) => response.output = Some(r.raw()?),
+                ("store", Kind::Bool) => response.link.stored = r.bool()?,
+                ("previous_response_id", Kind::String) => {
+                    response.link.previous = Some(Some(r.string()?.into_owned()));
+                }
+                ("previous_response_id", Kind::Null) => {
+                    response.link.previous = Some(None);
+                    r.skip()?;
+                }
                 ("parallel_tool_calls", Kind::Bool)
                 | ("tool_choice", Kind::String | Kind::Object)
                 | ("tools", Kind::Array) => {
