@@ -104,6 +104,13 @@ pub const CRATES: &[CrateRule] = &[
         why: "layer 3 crates do not see each other, nor the layers above",
     },
     CrateRule {
+        name: "turnkeep-agents",
+        crates: &[BASE, WIRE, DIALECT, POLICY, ENGINE],
+        externals: Any,
+        never: &["axum", "hyper", "rustls", "rusqlite", "prometheus-client", "clap"],
+        why: "layer 3 crates do not see each other, nor the layers above; what it starts talks over pipes and local sockets",
+    },
+    CrateRule {
         name: "turnkeep-store",
         crates: &[BASE, WIRE, DIALECT, POLICY, ENGINE],
         externals: Any,
@@ -126,6 +133,7 @@ pub const CRATES: &[CrateRule] = &[
             POLICY,
             ENGINE,
             "turnkeep-upstream",
+            "turnkeep-agents",
             "turnkeep-store",
             "turnkeep-http",
             "turnkeep-lab",

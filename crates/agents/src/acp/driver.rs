@@ -1,0 +1,287 @@
+//! The driver: a turn goes to an account's agent, in a new session or in the one that goes on.
+
+use super::account::Account;
+use super::answering::Answering;
+use super::faults::{self, Broken, Failed};
+use super::handle;
+use super::mailbox::First;
+use super::peer::CallFailed;
+use super::process::Hold;
+use super::prompt::{self, Prompt};
+use super::rpc;
+use super::sessions::{ModelChoice, Session};
+use super::spec::AcpSpec;
+use super::turn::{Place, Turn};
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::poll_fn;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use turnkeep_base::{AccountId, Evidence, Fault, FaultKind, Phase};
+use turnkeep_dialect::json::Invalid;
+use turnkeep_dialect::turn;
+use turnkeep_engine::ports::{Ask, Native, NativeAnswer, NativeWritten, SendFault, Writing};
+use turnkeep_policy::conversations::{Conversation, Handling, RefusalProof};
+
+/// An ACP upstream. Its conversations are mutable ([`Acp::HANDLING`]), and a turn is not sent twice ([`Acp::REPLAY_SAFE`]).
+/// Dropping it ends its processes.
+pub struct Acp {
+    spec: Arc<AcpSpec>,
+    accounts: BTreeMap<Arc<str>, Account>,
+    known: Known,
+}
+
+/// What is known of the agent since one of its processes was ready.
+#[derive(Debug, Default)]
+struct Known {
+    /// Whether its prompts may hold images.
+    images: Mutex<Option<bool>>,
+    /// Its sessions outlive its processes.
+    resumes: AtomicBool,
+}
+
+impl fmt::Debug for Acp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Acp").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+impl Acp {
+    /// A session advances in place.
+    pub const HANDLING: Handling = Handling::Mutable;
+    /// An agent acts: a turn that it may have begun is not sent again.
+    pub const REPLAY_SAFE: bool = false;
+
+    /// A driver for this upstream. Nothing is started yet. To be made within a Tokio runtime, where its tasks run.
+    pub fn new(spec: AcpSpec) -> Self {
+        let spec = Arc::new(spec);
+        let account = |(name, account): (&Arc<str>, &_)| {
+            (name.clone(), Account::new(name.clone(), Clone::clone(account), spec.clone()))
+        };
+        let accounts = spec.accounts.iter().map(account).collect();
+        Acp { spec, accounts, known: Known::default() }
+    }
+
+    async fn begin(&self, ask: &Ask) -> Result<Box<dyn NativeAnswer>, SendFault> {
+        let Some(account) = self.accounts.get(&ask.account.account) else {
+            let evidence = Evidence::text(format!("{} has no account {}", self.spec.name, ask.account));
+            return Err(unsent(Fault::new(FaultKind::NoCredential, Phase::Unsent, evidence)));
+        };
+        let hold = account.process(&ask.caller).await.map_err(|not_ready| unsent(not_ready.fault()))?;
+        hold.peer().shared.cancellations().await;
+        // One that has not confirmed a cancellation is not used any more.
+        let hold = account.process(&ask.caller).await.map_err(|not_ready| unsent(not_ready.fault()))?;
+        let agent = &hold.peer().agent;
+        *self.known.images.lock() = Some(agent.images);
+        self.known.resumes.store(agent.loads || agent.resumes, Relaxed);
+        let prompt: Prompt<'_> = serde_json::from_slice(&ask.body).map_err(|error| {
+            let evidence = Evidence::text(format!("a prompt of our own: {error}"));
+            unsent(Fault::new(FaultKind::GatewayBug, Phase::Unsent, evidence))
+        })?;
+        if let Some(path) = prompt.image.as_ref().filter(|_| !agent.images) {
+            let evidence = Evidence::text(format!("{path}: this agent takes no images"));
+            return Err(unsent(Fault::new(FaultKind::RequestInvalid, Phase::Unsent, evidence)));
+        }
+        let place = match &ask.resume {
+            Some(conversation) => self.go_on(account, hold, conversation).await?,
+            None => self.new_session(account, hold, &ask.model).await?,
+        };
+        let resumed = ask.resume.is_some();
+        let begun = place.hold.peer().shared.prompt(&place.session, prompt.prompt).await;
+        let begun = begun.map_err(|failed| unsent(faults::of(&failed, resumed, Phase::Unsent)))?;
+        // From here on a dropped future cancels the turn.
+        let mut turn = Turn::new(place, begun, self.spec.cancel_within);
+        match poll_fn(|cx| turn.mailbox.poll_first(cx)).await {
+            First::Begun => Ok(Box::new(Answering::new(turn, resumed))),
+            First::Failed(failed) => {
+                let refused = match &failed {
+                    Failed::Error(error) => {
+                        turn.over();
+                        faults::refusal(faults::kind_of(error, resumed))
+                    }
+                    Failed::Broken(_) | Failed::TooSlow => {
+                        if turn.place.hold.peer().shared.broken().is_some() {
+                            turn.place.hold.condemn();
+                        }
+                        None
+                    }
+                };
+                // What is gone on with after a refusal is the same session.
+                if refused.is_none() || !resumed {
+                    turn.place.give_up();
+                }
+                Err(SendFault { fault: faults::of(&failed, resumed, Phase::MaybeSent), refused })
+            }
+        }
+    }
+
+    /// A new session in a directory of its own.
+    async fn new_session(&self, account: &Account, hold: Hold, model: &str) -> Result<Place, SendFault> {
+        let directory = account.directories.fresh().map_err(|not_ready| unsent(not_ready.fault()))?;
+        let path = directory.path();
+        let session = match self.ask_for_session(&hold, "session/new", in_directory(&path)).await {
+            Err(CallFailed::Failed(Failed::Error(error))) if error.code == rpc::AUTH_REQUIRED => {
+                self.log_in(account, &hold, &error.message).await?;
+                self.ask_for_session(&hold, "session/new", in_directory(&path)).await
+            }
+            other => other,
+        };
+        let session = session.map_err(|failed| self.not_called(&hold, &failed, false))?;
+        let Some(id) = session.id.as_deref().filter(|id| !id.is_empty()) else {
+            let evidence = Evidence::text("the answer to session/new has no sessionId");
+            return Err(unsent(Fault::new(FaultKind::MalformedResponse, Phase::Unsent, evidence)));
+        };
+        let id: Arc<str> = id.into();
+        self.choose_model(&hold, &session, &id, model).await?;
+        let directories = account.directories.clone();
+        Ok(Place { hold, directories, directory: directory.keep(), session: id })
+    }
+
+    /// The session that goes on: in its process as it stands, or in another one that takes it up.
+    async fn go_on(&self, account: &Account, hold: Hold, conversation: &Conversation) -> Result<Place, SendFault> {
+        let gone = |why: &str| {
+            let fault = Fault::new(FaultKind::ConversationGone, Phase::Unsent, Evidence::text(why));
+            SendFault { fault, refused: None }
+        };
+        let Some(handle) = handle::read(&conversation.handle) else { return Err(gone("not a handle of this kind")) };
+        let directory = handle.directory.to_owned();
+        let session: Arc<str> = handle.session.into();
+        account.directories.touch(&directory);
+        if conversation.instance != Some(hold.instance()) {
+            let agent = &hold.peer().agent;
+            let method = match (agent.resumes, agent.loads) {
+                (true, _) => "session/resume",
+                (false, true) => "session/load",
+                (false, false) => return Err(gone("the process that kept it has ended")),
+            };
+            let path = account.directories.path(&directory);
+            crate::supervise::private_directory(&path)
+                .map_err(|error| gone(&format!("its working directory {}: {error}", path.display())))?;
+            let mut params = in_directory(&path);
+            params["sessionId"] = json!(&*session);
+            let taken_up = self.ask_for_session(&hold, method, params).await;
+            if let Err(failed) = taken_up {
+                if matches!(failed, CallFailed::Failed(Failed::Broken(_)) | CallFailed::Late(_)) {
+                    return Err(self.not_called(&hold, &failed, true));
+                }
+                account.directories.remove(&directory);
+                return Err(gone(&format!("{method}: {}", self.not_called(&hold, &failed, true).fault)));
+            }
+        }
+        Ok(Place { hold, directories: account.directories.clone(), directory, session })
+    }
+
+    async fn ask_for_session(
+        &self,
+        hold: &Hold,
+        method: &'static str,
+        params: serde_json::Value,
+    ) -> Result<Session, CallFailed> {
+        hold.peer().shared.call(method, params, self.spec.answer_within).await
+    }
+
+    async fn log_in(&self, account: &Account, hold: &Hold, asked: &str) -> Result<(), SendFault> {
+        let offered = &hold.peer().agent.auth_methods;
+        let by_key = || offered.iter().find(|method| method.by_key).map(|method| method.id.as_str());
+        let Some(method) = account.auth_method().or_else(by_key) else {
+            let ids: Vec<&str> = offered.iter().map(|method| method.id.as_str()).collect();
+            let text = format!(
+                "the agent wants a login: {asked}. Log in with the account's HOME, or name one of its methods: {}",
+                ids.join(", ")
+            );
+            return Err(rejected(&text));
+        };
+        let params = json!({"methodId": method});
+        let answer =
+            hold.peer().shared.call::<serde_json::Value>("authenticate", params, self.spec.answer_within).await;
+        match answer {
+            Ok(_) => Ok(()),
+            Err(CallFailed::Failed(Failed::Error(error))) => {
+                Err(rejected(&format!("the agent refuses the login by {method}: {}", error.message)))
+            }
+            Err(failed) => Err(self.not_called(hold, &failed, false)),
+        }
+    }
+
+    async fn choose_model(&self, hold: &Hold, session: &Session, id: &str, model: &str) -> Result<(), SendFault> {
+        let Some(choice) = session.choice_of(model) else { return Ok(()) };
+        let (method, params) = match choice {
+            ModelChoice::Model => ("session/set_model", json!({"sessionId": id, "modelId": model})),
+            ModelChoice::Option(option) => {
+                let params = json!({"sessionId": id, "configId": option, "value": model});
+                ("session/set_config_option", params)
+            }
+        };
+        let answer = hold.peer().shared.call::<serde_json::Value>(method, params, self.spec.answer_within).await;
+        match answer {
+            Ok(_) => Ok(()),
+            Err(failed) => {
+                hold.peer().shared.close(id);
+                Err(self.not_called(hold, &failed, false))
+            }
+        }
+    }
+
+    /// The fault of a call before the prompt: nothing of the turn has left.
+    fn not_called(&self, hold: &Hold, failed: &CallFailed, resumed: bool) -> SendFault {
+        match failed {
+            CallFailed::Failed(failed) => {
+                match failed {
+                    Failed::Error(_) => {}
+                    Failed::Broken(Broken::Closed(_) | Broken::Malformed(_)) | Failed::TooSlow => hold.condemn(),
+                }
+                unsent(faults::of(failed, resumed, Phase::Unsent))
+            }
+            CallFailed::Late(method) => {
+                hold.condemn();
+                let seconds = self.spec.answer_within.as_secs();
+                let evidence = Evidence::text(format!("the agent did not answer {method} within {seconds} s"));
+                unsent(Fault::new(FaultKind::UpstreamUnavailable, Phase::Unsent, evidence))
+            }
+        }
+    }
+}
+
+/// Nothing of the turn has left.
+fn unsent(fault: Fault) -> SendFault {
+    SendFault { fault, refused: Some(RefusalProof::never_left()) }
+}
+
+fn rejected(text: &str) -> SendFault {
+    let evidence = Evidence::text(text).with_code(rpc::AUTH_REQUIRED.to_string());
+    unsent(Fault::new(FaultKind::CredentialRejected, Phase::Unsent, evidence))
+}
+
+fn in_directory(path: &Path) -> serde_json::Value {
+    json!({"cwd": path, "mcpServers": []})
+}
+
+impl Native for Acp {
+    fn write(&self, turn: &turn::Turn<'_>, how: Writing<'_>) -> Result<NativeWritten, Invalid> {
+        prompt::write(turn, how, *self.known.images.lock())
+    }
+
+    fn send(&self, ask: Ask) -> BoxFuture<'_, Result<Box<dyn NativeAnswer>, SendFault>> {
+        Box::pin(async move { self.begin(&ask).await })
+    }
+
+    fn stands(&self, conversation: &Conversation) -> bool {
+        let runs = |instance| self.accounts.values().any(|account| account.running(instance).is_some());
+        self.known.resumes.load(Relaxed) || conversation.instance.is_some_and(runs)
+    }
+
+    fn forget(&self, account: &AccountId, conversation: Conversation) {
+        let (Some(account), Some(handle)) = (self.accounts.get(&account.account), handle::read(&conversation.handle))
+        else {
+            return;
+        };
+        if let Some(hold) = conversation.instance.and_then(|instance| account.running(instance)) {
+            hold.peer().shared.close(handle.session);
+        }
+        account.directories.remove(handle.directory);
+    }
+}

@@ -1,0 +1,188 @@
+//! What an agent's failure means: the one place where it becomes a fault. Codes come before words, and what nobody thought
+//! of is unclassified.
+
+use super::rpc::{self, RpcError};
+use turnkeep_base::{Evidence, Fault, FaultKind, Phase};
+use turnkeep_policy::conversations::RefusalProof;
+
+/// How a turn, or a call, failed.
+#[derive(Clone, Debug)]
+pub(super) enum Failed {
+    /// The agent says so.
+    Error(RpcError),
+    /// The agent's process, or what it says, is of no use any more.
+    Broken(Broken),
+    /// The client took the answer more slowly than the agent made it.
+    TooSlow,
+}
+
+/// Why nothing more comes from a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Broken {
+    /// It has closed its output, or its input.
+    Closed(String),
+    /// It says what is not the protocol.
+    Malformed(String),
+}
+
+impl Broken {
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Broken::Closed(text) | Broken::Malformed(text) => text,
+        }
+    }
+}
+
+/// What an error's code means. `resumed`: the call named a session that we had from the agent.
+pub(super) fn kind_of(error: &RpcError, resumed: bool) -> FaultKind {
+    if resumed && (error.code == rpc::NOT_FOUND || names_a_lost_session(error)) {
+        return FaultKind::ConversationGone;
+    }
+    match error.code {
+        rpc::AUTH_REQUIRED | 401 => FaultKind::CredentialRejected,
+        rpc::NOT_FOUND
+        | rpc::INVALID_PARAMS
+        | rpc::INVALID_REQUEST
+        | rpc::METHOD_NOT_FOUND
+        | rpc::PARSE_ERROR
+        | 400
+        | 404
+        | 405
+        | 409
+        | 413
+        | 415
+        | 422 => FaultKind::RequestInvalid,
+        rpc::CANCELLED | 502 | 503 => FaultKind::UpstreamUnavailable,
+        402 => FaultKind::QuotaExhausted,
+        429 => FaultKind::RateLimited,
+        451 => FaultKind::PolicyBlocked,
+        504 => FaultKind::DeadlineExceeded,
+        529 => FaultKind::ModelOverloaded,
+        500 | rpc::INTERNAL => FaultKind::UpstreamInternal,
+        // 403 too: it names no cause.
+        _ => FaultKind::Unclassified,
+    }
+}
+
+/// Agents without a code for it say it in words, in the message or in `data`.
+fn names_a_lost_session(error: &RpcError) -> bool {
+    let data = error.data.as_ref().map_or("", |data| data.get());
+    [error.message.as_str(), data].into_iter().any(|text| {
+        let text = text.to_ascii_lowercase();
+        ["session not found", "unknown session", "no such session", "session does not exist"]
+            .into_iter()
+            .any(|words| text.contains(words))
+    })
+}
+
+/// The fault of an error reply.
+pub(super) fn of_error(error: &RpcError, resumed: bool, phase: Phase) -> Fault {
+    let mut text = error.message.clone();
+    if let Some(data) = &error.data {
+        text.push_str(": ");
+        text.push_str(data.get());
+    }
+    let evidence = Evidence::text(text).with_code(error.code.to_string());
+    Fault::new(kind_of(error, resumed), phase, evidence)
+}
+
+/// The fault of a failure. `phase` is how far the turn had come.
+pub(super) fn of(failed: &Failed, resumed: bool, phase: Phase) -> Fault {
+    match failed {
+        Failed::Error(error) => of_error(error, resumed, phase),
+        Failed::Broken(Broken::Malformed(text)) => {
+            Fault::new(FaultKind::MalformedResponse, phase, Evidence::text(text.clone()))
+        }
+        Failed::Broken(Broken::Closed(text)) => {
+            let kind = match phase {
+                Phase::Answered => FaultKind::StreamTruncated,
+                Phase::Unsent | Phase::MaybeSent => FaultKind::UpstreamUnavailable,
+            };
+            Fault::new(kind, phase, Evidence::text(text.clone()))
+        }
+        Failed::TooSlow => {
+            let text = "the client takes the answer more slowly than the agent makes it: more than 16 MiB of it wait";
+            Fault::new(FaultKind::GatewayExhausted, phase, Evidence::text(text))
+        }
+    }
+}
+
+/// The proof that a prompt which was answered with this error, before anything else, was not begun with. An agent that
+/// failed inside may have begun, and where its session stands cannot be read.
+pub(super) fn refusal(kind: FaultKind) -> Option<RefusalProof> {
+    match kind {
+        FaultKind::CredentialRejected
+        | FaultKind::QuotaExhausted
+        | FaultKind::RateLimited
+        | FaultKind::RequestInvalid
+        | FaultKind::PolicyBlocked => Some(RefusalProof::by_reply()),
+        FaultKind::AccountSuspended
+        | FaultKind::ModelNotEntitled
+        | FaultKind::ModelOverloaded
+        | FaultKind::ModelNotFound
+        | FaultKind::EgressThrottled
+        | FaultKind::UpstreamInternal
+        | FaultKind::UpstreamUnavailable
+        | FaultKind::UpstreamStalled
+        | FaultKind::DeadlineExceeded
+        | FaultKind::StreamTruncated
+        | FaultKind::MalformedResponse
+        | FaultKind::DnsFailure
+        | FaultKind::ConnectRefused
+        | FaultKind::ConnectTimeout
+        | FaultKind::Unreachable
+        | FaultKind::TlsFailure
+        | FaultKind::ConnectionReset
+        | FaultKind::HttpProtocolError
+        | FaultKind::ConversationGone
+        | FaultKind::NoCredential
+        | FaultKind::GatewayExhausted
+        | FaultKind::GatewayBug
+        | FaultKind::ClientGone
+        | FaultKind::Unclassified
+        | FaultKind::Unauthenticated
+        | FaultKind::ModelForbidden
+        | FaultKind::CallerRateLimited
+        | FaultKind::CallerBudgetExhausted
+        | FaultKind::TooLarge
+        | FaultKind::BodyTimeout => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(code: i64, message: &str) -> RpcError {
+        RpcError { code, message: message.into(), data: None }
+    }
+
+    #[test]
+    fn a_code_says_what_an_error_means_and_an_unknown_one_charges_nobody() {
+        let kind = |code| kind_of(&error(code, "x"), false);
+        assert_eq!(kind(-32000), FaultKind::CredentialRejected);
+        assert_eq!(kind(-32602), FaultKind::RequestInvalid);
+        assert_eq!(kind(-32603), FaultKind::UpstreamInternal);
+        assert_eq!(kind(-32800), FaultKind::UpstreamUnavailable);
+        assert_eq!(kind(429), FaultKind::RateLimited);
+        for unknown in [403, -1, 0, 1, -32099] {
+            assert_eq!(kind(unknown), FaultKind::Unclassified, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn only_a_session_that_goes_on_can_be_gone() {
+        let lost = error(-32603, "Session not found: abc");
+        assert_eq!(kind_of(&lost, true), FaultKind::ConversationGone);
+        assert_eq!(kind_of(&lost, false), FaultKind::UpstreamInternal);
+        assert_eq!(kind_of(&error(-32002, "resource"), true), FaultKind::ConversationGone);
+        assert_eq!(kind_of(&error(-32002, "resource"), false), FaultKind::RequestInvalid);
+    }
+
+    #[test]
+    fn a_failure_inside_the_agent_is_no_refusal() {
+        assert!(refusal(FaultKind::RateLimited).is_some());
+        assert!(refusal(FaultKind::UpstreamInternal).is_none());
+        assert!(refusal(FaultKind::Unclassified).is_none());
+    }
+}

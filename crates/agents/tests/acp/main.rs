@@ -1,0 +1,11 @@
+//! The ACP driver against a real process, over real pipes.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
+
+mod answers;
+mod cancelling;
+mod faults;
+mod lease;
+mod requests;
+mod start;
+mod world;

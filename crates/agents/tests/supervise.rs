@@ -1,0 +1,217 @@
+//! Supervised processes: real children, real signals, real sockets.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use turnkeep_agents::supervise::{Address, Daemon, DaemonSpec, Endpoint, Listen, ProcessLimits, ProcessSpec};
+use turnkeep_base::{FaultKind, Phase, Secret};
+
+const LONG: Duration = Duration::from_secs(20);
+
+fn spec(folder: &tempfile::TempDir, what: &str) -> ProcessSpec {
+    let log = folder.path().join("log").display().to_string();
+    ProcessSpec {
+        name: "server/me".into(),
+        command: vec![env!("CARGO_BIN_EXE_turnkeep-fake-agent").into(), what.into()],
+        home: None,
+        env: BTreeMap::from([("FAKE_LOG".to_owned(), Secret::new(log))]),
+        directory: folder.path().join("work"),
+        limits: ProcessLimits { backoff: Duration::from_millis(1), ..ProcessLimits::default() },
+    }
+}
+
+fn daemon(folder: &tempfile::TempDir, what: &str, listen: Listen) -> Daemon {
+    Daemon::new(DaemonSpec { process: spec(folder, what), listen, probe: None })
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+fn runs(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+async fn until(what: &str, so: impl Fn() -> bool) {
+    let waited = async {
+        while !so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    assert!(tokio::time::timeout(LONG, waited).await.is_ok(), "never so: {what}");
+}
+
+#[tokio::test]
+async fn a_daemon_listens_where_we_chose_at_a_port_and_at_a_socket() {
+    let folder = folder();
+    for listen in [Listen::Loopback, Listen::Unix(folder.path().join("s"))] {
+        let daemon = daemon(&folder, "listen", listen);
+        let lent = daemon.lend().await.expect("ready");
+        match &lent.endpoint.address {
+            Address::Tcp(address) => {
+                assert!(address.ip().is_loopback());
+                assert!(tokio::net::TcpStream::connect(address).await.is_ok());
+            }
+            Address::Unix(path) => assert!(tokio::net::UnixStream::connect(path).await.is_ok()),
+        }
+        assert_eq!(daemon.instance(), Some(lent.endpoint.instance));
+        assert_eq!(lent.endpoint.secret.expose().len(), 64);
+    }
+}
+
+#[tokio::test]
+async fn many_who_ask_at_once_get_the_same_instance_and_the_next_start_is_another() {
+    let folder = folder();
+    let daemon = daemon(&folder, "listen", Listen::Loopback);
+    let lent = futures_util::future::join_all((0..8).map(|_| daemon.lend())).await;
+    let lent: Vec<_> = lent.into_iter().map(|lent| lent.expect("ready")).collect();
+    assert!(lent.iter().all(|it| it.endpoint.instance == lent[0].endpoint.instance));
+    daemon.retire(lent[0].endpoint.instance);
+    let next = daemon.lend().await.expect("ready");
+    assert_ne!(next.endpoint.instance, lent[0].endpoint.instance);
+    assert_ne!(next.endpoint.secret.expose(), lent[0].endpoint.secret.expose());
+    // The old one serves on for who holds it, and no longer.
+    assert!(lent[0].exit().is_none());
+    let Address::Tcp(old) = lent[0].endpoint.address else { panic!("a port") };
+    drop(lent);
+    let refused = async {
+        while tokio::net::TcpStream::connect(old).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    assert!(tokio::time::timeout(LONG, refused).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_foreign_listener_is_never_adopted() {
+    let folder = folder();
+    let refused = daemon(&folder, "foreign", Listen::Loopback).lend().await.expect_err("refused");
+    assert!(refused.message.contains("another process listens"), "{refused}");
+    let fault = refused.fault();
+    assert_eq!((fault.kind, fault.phase), (FaultKind::UpstreamUnavailable, Phase::Unsent));
+    // It ends with the one that started it, whose input has closed.
+    let foreign = std::fs::read_to_string(folder.path().join("log")).expect("its number");
+    until("the foreign listener has ended", || !runs(&foreign)).await;
+}
+
+#[tokio::test]
+async fn a_daemon_that_does_not_listen_is_given_up_and_ended() {
+    let folder = folder();
+    let mut process = spec(&folder, "silent");
+    process.limits.ready_within = Duration::from_millis(200);
+    let daemon = Daemon::new(DaemonSpec { process, listen: Listen::Loopback, probe: None });
+    let refused = daemon.lend().await.expect_err("refused");
+    assert!(refused.message.contains("not ready within"), "{refused}");
+    assert_eq!(daemon.instance(), None);
+}
+
+#[tokio::test]
+async fn a_probe_that_says_no_is_asked_again_with_the_secret() {
+    let folder = folder();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = asked.clone();
+    let probe = Arc::new(move |endpoint: Endpoint| {
+        let number = counted.fetch_add(1, Ordering::Relaxed);
+        let known = endpoint.secret.expose().len() == 64;
+        let answer = if number < 2 || !known { Err("not yet".to_owned()) } else { Ok(()) };
+        Box::pin(std::future::ready(answer)) as futures_util::future::BoxFuture<'static, Result<(), String>>
+    });
+    let process = spec(&folder, "listen");
+    let daemon = Daemon::new(DaemonSpec { process, listen: Listen::Loopback, probe: Some(probe) });
+    daemon.lend().await.expect("ready");
+    assert_eq!(asked.load(Ordering::Relaxed), 3);
+}
+
+#[tokio::test]
+async fn one_that_fails_at_once_is_tried_six_times_and_its_last_words_are_told() {
+    let folder = folder();
+    let daemon = daemon(&folder, "fail", Listen::Loopback);
+    for _ in 0..6 {
+        let refused = daemon.lend().await.expect_err("refused");
+        assert!(refused.message.contains("status 7") && refused.message.contains("no configuration"), "{refused}");
+    }
+    let refused = daemon.lend().await.expect_err("refused");
+    assert!(refused.message.contains("not started again"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_group_that_passes_over_term_is_killed_to_its_last_member() {
+    let folder = folder();
+    let mut process = spec(&folder, "stubborn");
+    process.limits.stop_within = Duration::from_millis(100);
+    process.limits.ready_within = Duration::from_millis(500);
+    let daemon = Daemon::new(DaemonSpec { process, listen: Listen::Loopback, probe: None });
+    daemon.lend().await.expect_err("it does not listen");
+    let pids = std::fs::read_to_string(folder.path().join("log")).expect("the numbers");
+    let pids: Vec<&str> = pids.split(' ').collect();
+    assert_eq!(pids.len(), 2);
+    until("both have ended", || !pids.iter().any(|pid| runs(pid))).await;
+}
+
+#[tokio::test]
+async fn a_dropped_start_leaves_nothing_behind() {
+    let folder = folder();
+    let daemon = daemon(&folder, "stubborn", Listen::Loopback);
+    let log = folder.path().join("log");
+    {
+        let lend = daemon.lend();
+        tokio::pin!(lend);
+        tokio::select! {
+            _ = &mut lend => panic!("it does not listen"),
+            () = until("it runs", || log.exists()) => {}
+        }
+    }
+    let pids = std::fs::read_to_string(&log).expect("the numbers");
+    drop(daemon);
+    until("both have ended", || !pids.split(' ').any(runs)).await;
+}
+
+#[test]
+fn processes_end_with_the_runtime() {
+    let folder = folder();
+    let log = folder.path().join("log");
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let daemon = daemon(&folder, "stubborn", Listen::Loopback);
+    let pids = runtime.block_on(async {
+        let lend = daemon.lend();
+        tokio::pin!(lend);
+        tokio::select! {
+            _ = &mut lend => panic!("it does not listen"),
+            () = until("it runs", || log.exists()) => {}
+        }
+        std::fs::read_to_string(&log).expect("the numbers")
+    });
+    runtime.shutdown_background();
+    let wait = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    wait.block_on(until("both have ended", || !pids.split(' ').any(runs)));
+    drop(daemon);
+}
+
+#[tokio::test]
+async fn a_daemon_that_was_killed_is_started_again_when_it_is_wanted() {
+    let folder = folder();
+    let daemon = daemon(&folder, "listen", Listen::Loopback);
+    let first = daemon.lend().await.expect("ready");
+    let Address::Tcp(address) = first.endpoint.address else { panic!("a port") };
+    let mut connection = tokio::net::TcpStream::connect(address).await.expect("connected");
+    let pid = owner_of(&folder);
+    std::process::Command::new("kill").args(["-9", &pid]).status().expect("kill");
+    first.ended().await;
+    assert_eq!(connection.read(&mut [0; 1]).await.unwrap_or(0), 0);
+    assert_eq!(daemon.instance(), None);
+    let second = daemon.lend().await.expect("ready");
+    assert_ne!(second.endpoint.instance, first.endpoint.instance);
+}
+
+/// The one process whose working directory is the folder's.
+fn owner_of(folder: &tempfile::TempDir) -> String {
+    let work = folder.path().join("work").canonicalize().expect("there");
+    let entries = std::fs::read_dir("/proc").expect("proc").flatten();
+    let mut owners = entries.filter(|entry| std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == work));
+    owners.next().expect("a process").file_name().to_string_lossy().into_owned()
+}
