@@ -55,7 +55,10 @@ pub use telemetry::{LogFormat, Telemetry};
 pub(crate) use text::nearest;
 pub use tuning::Stream;
 pub use units::{duration as parse_duration, show_duration, show_size};
-pub use upstream::{Account, DEFAULT_MAX_IN_FLIGHT, Kind, Timeouts, Upstream};
+pub use upstream::{
+    Account, CascadeServer, Codec, Credential, DEFAULT_MAX_IN_FLIGHT, EnvValue, Kind, Permissions, Process, Remote,
+    Rpc, RpcProtocol, Speaks, Timeouts, ToolActivity, Upstream,
+};
 
 use document::Origin;
 use problems::Problems;

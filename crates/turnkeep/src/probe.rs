@@ -1,13 +1,14 @@
 //! `check --probe`: lists an account's models at its upstream. Costs no tokens.
 
-use crate::commands::check::{Probe, ProbeAnswer};
+use crate::commands::check::{Probe, ProbeAnswer, Probed};
 use crate::config::{Account, Upstream};
-use crate::wiring;
+use crate::wiring::{self, Driver};
 use http::{HeaderMap, Method};
 use std::future::poll_fn;
 use turnkeep_base::limit::MAX_EVENT;
 use turnkeep_base::{AccountId, Dialect, Secret};
 use turnkeep_engine::ports::{Call, Upstream as Port};
+use turnkeep_upstream::Endpoint;
 
 /// Pages of one list that are read, at most.
 const MAX_PAGES: usize = 50;
@@ -18,32 +19,39 @@ pub struct Live;
 impl Probe for Live {
     fn models<'a>(&'a self, upstream: &'a Upstream, account: &'a Account, secret: &'a Secret) -> ProbeAnswer<'a> {
         Box::pin(async move {
-            let endpoint = wiring::endpoint(upstream, wiring::loopback_only(), 1).map_err(|error| error.to_string())?;
-            let dialect = endpoint.kind().dialect();
-            let mut models = Vec::new();
-            let mut next = None;
-            for _ in 0..MAX_PAGES {
-                let call = Call {
-                    method: Method::GET,
-                    path: path(dialect, next.as_deref()).into(),
-                    headers: HeaderMap::new(),
-                    body: bytes::Bytes::new(),
-                    account: AccountId {
-                        upstream: upstream.name.as_str().into(),
-                        account: account.name.as_str().into(),
-                    },
-                    secret: secret.clone(),
-                };
-                let page = read(dialect, &ask(&endpoint, call).await?)?;
-                models.extend(page.models);
-                next = page.next;
-                if next.is_none() {
-                    break;
-                }
+            let place = wiring::surroundings_of(account).await?;
+            let id = AccountId { upstream: upstream.name.as_str().into(), account: account.name.as_str().into() };
+            let places = place.map(|place| (id.clone(), place)).into_iter().collect();
+            let driver = wiring::driver(upstream, &places, wiring::loopback_only());
+            match driver.map_err(|error| error.to_string())? {
+                Driver::Dialect(endpoint) => list(&endpoint, id, secret).await.map(Probed::Models),
             }
-            Ok(models)
         })
     }
+}
+
+/// The models of an account, page by page.
+async fn list(endpoint: &Endpoint, account: AccountId, secret: &Secret) -> Result<Vec<String>, String> {
+    let dialect = endpoint.kind().dialect();
+    let mut models = Vec::new();
+    let mut next = None;
+    for _ in 0..MAX_PAGES {
+        let call = Call {
+            method: Method::GET,
+            path: path(dialect, next.as_deref()).into(),
+            headers: HeaderMap::new(),
+            body: bytes::Bytes::new(),
+            account: account.clone(),
+            secret: secret.clone(),
+        };
+        let page = read(dialect, &ask(endpoint, call).await?)?;
+        models.extend(page.models);
+        next = page.next;
+        if next.is_none() {
+            break;
+        }
+    }
+    Ok(models)
 }
 
 async fn ask(endpoint: &impl Port, call: Call) -> Result<Vec<u8>, String> {

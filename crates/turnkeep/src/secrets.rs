@@ -66,7 +66,7 @@ pub async fn fetch(source: &SecretSource) -> Result<Secret, String> {
 
 async fn fetch_within(source: &SecretSource, run: Duration) -> Result<Secret, String> {
     match source {
-        SecretSource::Env(_) | SecretSource::Plain(_) => source.resolve(),
+        SecretSource::Env(_) | SecretSource::Plain(_) | SecretSource::NotNeeded => source.resolve(),
         SecretSource::File(_) => {
             let read = async { read_file(source, FILES.acquire().await.ok()).await };
             tokio::time::timeout(FILE_WAIT, read).await.unwrap_or_else(|_| Err(source.not_read_within(FILE_WAIT)))
@@ -170,7 +170,9 @@ impl Keeper {
             let known = self.shared.state().entries.get(&id).is_some_and(|entry| entry.is_of(Some(&source)));
             let answer = match (&source, known) {
                 (SecretSource::Command { .. }, true) => Answer::Known,
-                (SecretSource::Env(_) | SecretSource::Plain(_), _) => Answer::Here(source.resolve()),
+                (SecretSource::Env(_) | SecretSource::Plain(_) | SecretSource::NotNeeded, _) => {
+                    Answer::Here(source.resolve())
+                }
                 (SecretSource::Command { .. }, false) | (SecretSource::File(_), _) => {
                     let mut running = Running::start(self.shared.clone(), source.clone());
                     match tokio::time::timeout(self.shared.bounds.find, running.answer()).await {
@@ -286,7 +288,7 @@ impl Shared {
     async fn fetch(&self, source: &SecretSource) -> Result<Secret, String> {
         let _turn = match source {
             SecretSource::Command { .. } => self.commands.acquire().await.ok(),
-            SecretSource::Env(_) | SecretSource::File(_) | SecretSource::Plain(_) => None,
+            SecretSource::Env(_) | SecretSource::File(_) | SecretSource::Plain(_) | SecretSource::NotNeeded => None,
         };
         fetch_within(source, self.bounds.run).await
     }

@@ -3,6 +3,7 @@
 
 mod accounts;
 mod bare;
+mod drivers;
 mod files;
 mod health;
 mod keys;
@@ -11,6 +12,7 @@ mod live;
 mod reload;
 mod remembered;
 mod standing;
+mod surroundings;
 mod upstreams;
 
 use crate::commands::{Failure, open_store};
@@ -36,7 +38,9 @@ use turnkeep_http::limits::Meters;
 use turnkeep_http::{Bound, Delivery, Gateway, GatewayParts, Limits, Listener, Receipts};
 use turnkeep_store::{MemoryStore, Role, SqliteStore, Store, StoreOptions, SystemClock};
 
-pub(crate) use upstreams::endpoint;
+pub(crate) use drivers::Driver;
+pub(crate) use surroundings::of as surroundings_of;
+pub(crate) use upstreams::driver;
 
 /// The variable that keeps every connection on this machine, for tests and demonstrations.
 pub const EGRESS_VARIABLE: &str = "TURNKEEP_EGRESS";

@@ -90,6 +90,13 @@ async fn add(
     if configured.accounts.iter().any(|account| account.name == *name) {
         return Err(Failure::Operation(format!("the config has an account {name:?} of {upstream:?} already")));
     }
+    if configured.speaks.accounts_in_file_only() {
+        let kind = configured.speaks.kind().name();
+        return Err(Failure::Usage(format!(
+            "{upstream:?} is of kind {kind:?}, whose accounts need what only the file can say; add it there, below \
+             [[upstreams.accounts]]"
+        )));
+    }
     let secret = read_secret(&args.secret, input)?;
     let (models, max_in_flight) = (args.models.clone(), Some(args.max_in_flight));
     let new = NewAccount {

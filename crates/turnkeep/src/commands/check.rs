@@ -4,18 +4,28 @@
 mod accounts;
 mod callers;
 mod look;
+mod program;
 
 use super::Failure;
 use crate::cli::CheckArgs;
-use crate::config::{Account, Config, Model, Route, StoreUrl, Upstream, show_duration};
+use crate::config::{Account, Config, Model, Route, StoreUrl, Upstream, show_duration, show_size};
 use look::Look;
 use std::io::Write;
 use std::path::Path;
 use std::pin::Pin;
 use turnkeep_base::Secret;
 
-/// The answer of [`Probe::models`]: the models' names, or what went wrong in words without the secret.
-pub type ProbeAnswer<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>, String>> + Send + 'a>>;
+/// What an upstream says of an account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Probed {
+    /// The models that it may use.
+    Models(Vec<String>),
+    /// It lists none; what can be said instead, in words.
+    Words(String),
+}
+
+/// The answer of [`Probe::models`], or what went wrong in words without the secret.
+pub type ProbeAnswer<'a> = Pin<Box<dyn Future<Output = Result<Probed, String>> + Send + 'a>>;
 
 /// Asks an upstream what an account may use. Filled in by the wiring, so that `check` opens no socket itself.
 pub trait Probe: Sync {
@@ -41,10 +51,7 @@ pub async fn run(args: &CheckArgs, out: &mut impl Write, probe: &dyn Probe) -> R
     writeln!(out, "store     {} ({})", config.store.url, look.words)?;
     writeln!(out, "{}", content_line(&config))?;
     for upstream in &config.upstreams {
-        writeln!(out, "upstream  {} ({}) {}", upstream.name, upstream.kind.name(), upstream.base_url)?;
-        if let Some(ca) = &upstream.ca {
-            missing += file_line(out, "  ca", ca)?;
-        }
+        missing += upstream_lines(out, upstream)?;
         missing += accounts::lines(out, upstream, &look, args.probe.then_some(probe)).await?;
     }
     for model in &config.models {
@@ -61,6 +68,26 @@ pub async fn run(args: &CheckArgs, out: &mut impl Write, probe: &dyn Probe) -> R
         }
     }
     Ok(())
+}
+
+/// An upstream, and whether the files it names are there.
+fn upstream_lines(out: &mut impl Write, upstream: &Upstream) -> Result<usize, Failure> {
+    let (name, kind) = (&upstream.name, upstream.speaks.kind().name());
+    let mut missing = 0;
+    if let Some(remote) = upstream.speaks.remote() {
+        writeln!(out, "upstream  {name} ({kind}) {}", remote.base_url)?;
+        if let Some(ca) = &remote.ca {
+            missing += file_line(out, "  ca", ca)?;
+        }
+    }
+    if let Some(process) = upstream.speaks.process() {
+        // Its arguments are the operator's business.
+        let program = process.command.first().map_or("", String::as_str);
+        let memory = show_size(process.memory);
+        writeln!(out, "upstream  {name} ({kind}) runs {program}, with at most {memory} of memory")?;
+        missing += program::line(out, program)?;
+    }
+    Ok(missing)
 }
 
 /// Where the content of turns is kept, by which its operator knows whom to protect it from.

@@ -1,6 +1,6 @@
 //! What `check` prints, and how it ends.
 
-use super::{Probe, ProbeAnswer, run};
+use super::{Probe, ProbeAnswer, Probed, run};
 use crate::cli::{CheckArgs, ConfigFile};
 use crate::commands::Failure;
 use crate::commands::open_store;
@@ -18,7 +18,7 @@ impl Probe for TwoModels {
             if refused {
                 Err("401: the key was rejected".into())
             } else {
-                Ok(vec!["one".into(), format!("{name}-two")])
+                Ok(Probed::Models(vec!["one".into(), format!("{name}-two")]))
             }
         })
     }

@@ -27,6 +27,8 @@ pub enum SecretRef {
         /// How often it is run again.
         every: Duration,
     },
+    /// Nowhere, as none is needed: the account is known by what is around its process.
+    NotNeeded,
 }
 
 impl fmt::Display for SecretRef {
@@ -38,6 +40,7 @@ impl fmt::Display for SecretRef {
             SecretRef::Plain(_) => f.write_str("the configuration itself"),
             // Its arguments are the operator's business.
             SecretRef::Command { words, .. } => write!(f, "command {}", words.first().map_or("", String::as_str)),
+            SecretRef::NotNeeded => f.write_str("no place, as none is needed"),
         }
     }
 }
@@ -52,7 +55,15 @@ impl SecretRef {
             (SecretRef::Command { words: a, every: a_every }, SecretRef::Command { words: b, every: b_every }) => {
                 a == b && a_every == b_every
             }
-            (SecretRef::Env(_) | SecretRef::File(_) | SecretRef::Plain(_) | SecretRef::Command { .. }, _) => false,
+            (SecretRef::NotNeeded, SecretRef::NotNeeded) => true,
+            (
+                SecretRef::Env(_)
+                | SecretRef::File(_)
+                | SecretRef::Plain(_)
+                | SecretRef::Command { .. }
+                | SecretRef::NotNeeded,
+                _,
+            ) => false,
         }
     }
 
@@ -66,7 +77,9 @@ impl SecretRef {
     pub fn resolve(&self) -> Result<Secret, String> {
         match self {
             SecretRef::File(path) => self.one_line(&file::read_within(path, FILE_WAIT)?),
-            SecretRef::Env(_) | SecretRef::Plain(_) | SecretRef::Command { .. } => self.resolve_unbounded(),
+            SecretRef::Env(_) | SecretRef::Plain(_) | SecretRef::Command { .. } | SecretRef::NotNeeded => {
+                self.resolve_unbounded()
+            }
         }
     }
 
@@ -76,6 +89,7 @@ impl SecretRef {
     /// As [`SecretRef::resolve`].
     pub(crate) fn resolve_unbounded(&self) -> Result<Secret, String> {
         let text = match self {
+            SecretRef::NotNeeded => return Ok(Secret::new(String::new())),
             SecretRef::Plain(secret) => secret.expose().to_owned(),
             SecretRef::Env(name) => match std::env::var(name) {
                 Ok(text) => text,
@@ -159,7 +173,7 @@ pub(super) fn read_of_account(item: &Item<'_>, plain: bool) -> Option<SecretRef>
     Some(SecretRef::Command { words: words?, every: every? })
 }
 
-fn read_command(command: &Item<'_>) -> Option<Vec<String>> {
+pub(super) fn read_command(command: &Item<'_>) -> Option<Vec<String>> {
     if command.is_text() {
         return command.fail("is run without a shell, so its words stand apart: [\"PROGRAM\", \"ARGUMENT\"]");
     }

@@ -51,6 +51,7 @@ pub fn template(found: &[Provider]) -> String {
             write_upstream(&mut text, provider, "", "# ");
         }
     }
+    text.push_str(AGENTS);
     write_models(&mut text, found);
     text.push_str(TAIL);
     text
@@ -139,6 +140,36 @@ const SECOND_ACCOUNT: &str = "\
 # tokens_per_minute = 400000
 # Accounts that share a limit at the provider, as those of one organisation do, have the same word here.
 # limit_group = \"org-1\"
+
+";
+
+/// Below all upstreams.
+const AGENTS: &str = "\
+# Agents and servers that keep the conversation; docs/upstreams/ tells of each kind. An agent that is a program, by the
+# Agent Client Protocol: one runs for each account, in a home of its own, where it has logged in.
+# [[upstreams]]
+# name = \"agent\"
+# kind = \"acp\"
+# command = [\"devin\", \"acp\"]
+# permissions = \"deny\"
+# [[upstreams.accounts]]
+# name = \"me\"
+# home = \"agents/me\"
+# Devin's own sessions.
+# [[upstreams]]
+# name = \"devin\"
+# kind = \"devin\"
+# [[upstreams.accounts]]
+# name = \"team\"
+# organization = \"org-ID\"
+# secret = { env = \"DEVIN_API_KEY\" }
+# A server of your own: \"connect\" takes single turns, \"cascade\" keeps conversations.
+# [[upstreams]]
+# name = \"own\"
+# kind = \"cascade\"
+# command = [\"cascade-server\"]
+# [[upstreams.accounts]]
+# name = \"main\"
 
 ";
 

@@ -6,6 +6,7 @@ mod delivery;
 mod environment;
 mod errors;
 mod fetch;
+mod kinds;
 mod models;
 mod references;
 mod reload;

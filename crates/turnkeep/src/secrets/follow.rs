@@ -17,7 +17,7 @@ impl Shared {
         let every = match source {
             SecretSource::Command { every, .. } => Some(*every),
             SecretSource::File(_) => None,
-            SecretSource::Env(_) | SecretSource::Plain(_) => return,
+            SecretSource::Env(_) | SecretSource::Plain(_) | SecretSource::NotNeeded => return,
         };
         if entry.following.is_some() {
             // Its own task fetches it, so that two answers never come in the wrong order.

@@ -1,5 +1,6 @@
 //! The accounts of the configuration and of the store, with their secrets resolved.
 
+use super::surroundings::{self, Surroundings};
 use crate::commands::Failure;
 use crate::config::{Config, SecretRef};
 use crate::secrets::Sourced;
@@ -10,9 +11,20 @@ use turnkeep_policy::accounts::AccountSpec;
 use turnkeep_policy::glob::Globs;
 use turnkeep_store::{OpenedSecret, Store};
 
-/// All accounts, those of the configuration first, and where the secret of each is. One that both the configuration and the
-/// store name is the configuration's. Admission fills `has_secret` and `generation` in.
-pub(super) async fn gather(config: &Config, store: &dyn Store) -> Result<(Vec<AccountSpec>, Vec<Sourced>), Failure> {
+/// What was gathered of all accounts.
+pub(super) struct Gathered {
+    /// As admission knows them; it fills `has_secret` and `generation` in.
+    pub(super) specs: Vec<AccountSpec>,
+    /// Where the secret of each is, in the same order.
+    pub(super) sources: Vec<Sourced>,
+    /// What the processes of those that have any have around them.
+    pub(super) places: Surroundings,
+}
+
+/// All accounts, those of the configuration first. One that both the configuration and the store name is the
+/// configuration's.
+pub(super) async fn gather(config: &Config, store: &dyn Store) -> Result<Gathered, Failure> {
+    let mut places = Surroundings::new();
     let mut specs = Vec::new();
     let mut sources = Vec::new();
     let mut seen = BTreeSet::new();
@@ -29,16 +41,32 @@ pub(super) async fn gather(config: &Config, store: &dyn Store) -> Result<(Vec<Ac
             };
             seen.insert(id.clone());
             specs.push(spec);
-            sources.push((id, account.secret.clone().ok_or_else(|| "it has no secret".to_owned())));
+            let source = match surroundings::of(account).await {
+                Ok(Some(place)) => {
+                    places.insert(id.clone(), place);
+                    Ok(SecretRef::NotNeeded)
+                }
+                Ok(None) => account.credential.secret().cloned().ok_or_else(|| "it has no secret".to_owned()),
+                Err(why) => Err(why),
+            };
+            sources.push((id, source));
         }
     }
     for record in store.list_accounts().await.map_err(Failure::operation)? {
         if seen.contains(&record.id) {
             continue;
         }
-        if config.upstream(&record.id.upstream).is_none() {
-            tracing::warn!(account = %record.id, "an account of the store belongs to no configured upstream");
-            continue;
+        match config.upstream(&record.id.upstream) {
+            None => {
+                tracing::warn!(account = %record.id, "an account of the store belongs to no configured upstream");
+                continue;
+            }
+            Some(upstream) if upstream.speaks.accounts_in_file_only() => {
+                let kind = upstream.speaks.kind().name();
+                tracing::warn!(account = %record.id, kind, "accounts of this kind stand in the file; the store's serves nothing");
+                continue;
+            }
+            Some(_) => {}
         }
         let opened = store.open_secret(record.id.clone()).await.map_err(|error| error.to_string());
         let source = opened.map(|opened| match opened {
@@ -56,7 +84,7 @@ pub(super) async fn gather(config: &Config, store: &dyn Store) -> Result<(Vec<Ac
         });
         sources.push((record.id, source));
     }
-    Ok((specs, sources))
+    Ok(Gathered { specs, sources, places })
 }
 
 fn spec(id: AccountId, enabled: bool) -> AccountSpec {

@@ -4,6 +4,7 @@
 //! as it began; a new one, of a running turn too, gets today's driver, credential and accounts. Standings, cooldowns and
 //! slots live in admission and survive.
 
+use super::accounts::Gathered;
 use super::health::Notices;
 use super::upstreams::{self, Upstreams};
 use super::{accounts, keys, loopback_only, standing};
@@ -100,13 +101,13 @@ impl Live {
     async fn apply(&mut self, config: Config, occasion: Occasion) -> Result<(), Failure> {
         let Parts { gateway, admission, store, keeper, .. } = &self.parts;
         let known: BTreeSet<AccountId> = admission.snapshots().into_iter().map(|snapshot| snapshot.id).collect();
-        let (specs, sources) = accounts::gather(&config, store.as_ref()).await?;
+        let Gathered { specs, sources, places } = accounts::gather(&config, store.as_ref()).await?;
         let found = keeper.find(sources).await;
         let slots = |upstream: &str| {
             let its = specs.iter().filter(|account| &*account.id.upstream == upstream);
             its.map(|account| account.max_in_flight).max().unwrap_or(1)
         };
-        let upstreams = match upstreams::build(&config, &self.upstreams, slots, loopback_only()) {
+        let upstreams = match upstreams::build(&config, &self.upstreams, slots, &places, loopback_only()) {
             Ok(built) => built,
             // A file that has gone since keeps nobody from being revoked.
             Err(_) if occasion == Occasion::Store => self.upstreams.clone(),
@@ -155,10 +156,10 @@ impl Live {
         });
         // Nobody goes on with the conversations of an account that is gone.
         gateway.engine().conversations.sweep(admission.present());
-        // What runs on the connections of an account that is gone may finish; those that wait close.
+        // What runs on the connections and processes of an account that is gone may finish; those that wait end.
         for id in left {
             if let Some(built) = upstreams.get(&*id.upstream) {
-                built.endpoint.forget_account(&id);
+                built.driver.forget_account(&id);
             }
         }
         gateway.engine().set_rules(rules(&config));

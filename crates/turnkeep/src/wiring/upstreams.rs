@@ -1,90 +1,48 @@
 //! The upstreams' drivers, and the model names that lead to them. A driver whose configuration has not changed is kept when
 //! another configuration is taken up, and with it its connections; a replaced one lives on until its last exchange ends.
 
+use super::drivers::{Driver, Recipe};
+use super::surroundings::Surroundings;
 use crate::commands::Failure;
-use crate::config::{Config, Fetch, Kind, Model, Upstream};
+use crate::config::{Config, Fetch, Model, Upstream};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use turnkeep_engine::ports::Fetch as FetchPort;
-use turnkeep_engine::route::{Clocks, Reuse, Speech, UpstreamEntry};
+use turnkeep_engine::route::{Clocks, UpstreamEntry};
 use turnkeep_http::catalog::{AnyModel, Catalog, ModelEntry};
 use turnkeep_policy::accounts::UpstreamSpec;
-use turnkeep_upstream::{Endpoint, EndpointSpec, Fetcher};
+use turnkeep_upstream::Fetcher;
 
 /// One upstream's driver and what it was made from.
 #[derive(Clone)]
 pub(super) struct Built {
     made_from: Recipe,
     pub(super) entry: Arc<UpstreamEntry>,
-    pub(super) endpoint: Arc<Endpoint>,
+    pub(super) driver: Driver,
 }
 
 /// All of them, by name.
 pub(super) type Upstreams = BTreeMap<String, Built>;
 
-/// What decides a driver. Two equal ones make the same.
-#[derive(Clone, PartialEq)]
-struct Recipe {
-    kind: Kind,
-    base_url: String,
-    headers: Vec<(String, String)>,
-    ca: Option<Vec<u8>>,
-    proxy: Option<String>,
-    timeouts: crate::config::Timeouts,
-    max_in_flight: usize,
-}
-
-impl Recipe {
-    fn of(upstream: &Upstream, max_in_flight: usize) -> Result<Recipe, Failure> {
-        let headers = upstream.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
-        Ok(Recipe {
-            kind: upstream.kind,
-            base_url: upstream.base_url.clone(),
-            headers: headers.collect(),
-            ca: upstream.ca.as_deref().map(read_file).transpose()?,
-            proxy: upstream.proxy.as_ref().map(|proxy| proxy.expose().to_owned()),
-            timeouts: upstream.timeouts,
-            max_in_flight,
-        })
-    }
-
-    fn endpoint(&self, name: &str, loopback_only: bool) -> Result<Endpoint, Failure> {
-        let kind = match self.kind {
-            Kind::Openai => turnkeep_upstream::Kind::OpenAi,
-            Kind::OpenaiResponses => turnkeep_upstream::Kind::OpenAiResponses,
-            Kind::Anthropic => turnkeep_upstream::Kind::Anthropic,
-            Kind::Gemini => turnkeep_upstream::Kind::Gemini,
-        };
-        let mut spec = EndpointSpec::new(name, kind, self.base_url.as_str());
-        spec.headers.clone_from(&self.headers);
-        spec.ca_pem.clone_from(&self.ca);
-        spec.proxy.clone_from(&self.proxy);
-        spec.connect_timeout = self.timeouts.connect;
-        spec.max_connections = spec.max_connections.max(self.max_in_flight);
-        spec.loopback_only = loopback_only;
-        Endpoint::new(spec).map_err(|error| Failure::Usage(error.to_string()))
-    }
-}
-
 /// The drivers of a configuration; those of `old` that would come out the same are kept. `slots` gives the most slots that
-/// an account of an upstream has.
+/// an account of an upstream has, `places` what accounts' processes have around them.
 pub(super) fn build(
     config: &Config,
     old: &Upstreams,
     slots: impl Fn(&str) -> u32,
+    places: &Surroundings,
     loopback_only: bool,
 ) -> Result<Upstreams, Failure> {
     let mut out = Upstreams::new();
     for upstream in &config.upstreams {
-        let recipe = Recipe::of(upstream, slots(&upstream.name) as usize)?;
+        let recipe = Recipe::of(upstream, places, slots(&upstream.name) as usize)?;
         let built = match old.get(&upstream.name).filter(|old| old.made_from == recipe) {
-            Some(kept) if kept.entry.on_client_gone == upstream.on_client_gone => kept.clone(),
-            // The same driver, and its connections, under other rules.
-            Some(kept) => Built { entry: entry(upstream, &kept.endpoint), ..kept.clone() },
+            Some(kept) if has_rules(&kept.entry, upstream) => kept.clone(),
+            // The same driver, with its connections, processes and conversations, under other rules.
+            Some(kept) => Built { entry: entry(upstream, &kept.driver), ..kept.clone() },
             None => {
-                let endpoint = Arc::new(recipe.endpoint(&upstream.name, loopback_only)?);
-                Built { made_from: recipe, entry: entry(upstream, &endpoint), endpoint }
+                let driver = recipe.make(&upstream.name, loopback_only)?;
+                Built { made_from: recipe, entry: entry(upstream, &driver), driver }
             }
         };
         out.insert(upstream.name.clone(), built);
@@ -92,22 +50,27 @@ pub(super) fn build(
     Ok(out)
 }
 
-fn entry(upstream: &Upstream, endpoint: &Arc<Endpoint>) -> Arc<UpstreamEntry> {
-    let clocks = Clocks {
+fn clocks(upstream: &Upstream) -> Clocks {
+    Clocks {
         first_content: upstream.timeouts.first_content,
         between: upstream.timeouts.between,
         total: upstream.timeouts.total,
         max_turn: upstream.timeouts.max_turn,
-    };
+    }
+}
+
+/// What the entry says beside its driver is what the configuration says.
+fn has_rules(entry: &UpstreamEntry, upstream: &Upstream) -> bool {
+    let (gone, reuse) = (upstream.on_client_gone, upstream.speaks.reuse());
+    entry.on_client_gone == gone && entry.reuse == reuse && entry.clocks == clocks(upstream)
+}
+
+fn entry(upstream: &Upstream, driver: &Driver) -> Arc<UpstreamEntry> {
     Arc::new(UpstreamEntry {
         name: upstream.name.as_str().into(),
-        speech: Speech::Dialect {
-            dialect: endpoint.kind().dialect(),
-            chains: endpoint.kind() == turnkeep_upstream::Kind::OpenAiResponses,
-            port: endpoint.clone(),
-        },
-        reuse: Reuse::default(),
-        clocks,
+        speech: driver.speech(),
+        reuse: upstream.speaks.reuse(),
+        clocks: clocks(upstream),
         on_client_gone: upstream.on_client_gone,
     })
 }
@@ -118,18 +81,17 @@ pub(super) fn fetcher(config: &Fetch, loopback_only: bool) -> Option<Arc<dyn Fet
     Some(Arc::new(Fetcher::new(spec)))
 }
 
-/// The driver of one configured upstream, for a look at its models.
-pub(crate) fn endpoint(upstream: &Upstream, loopback_only: bool, max_in_flight: usize) -> Result<Endpoint, Failure> {
-    Recipe::of(upstream, max_in_flight)?.endpoint(&upstream.name, loopback_only)
-}
-
-fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path).map_err(|error| Failure::Usage(format!("{} cannot be read: {error}", path.display())))
+/// The driver of one configured upstream, for a look at what one of its accounts may use.
+///
+/// # Errors
+/// Usage: what the upstream names cannot be used.
+pub(crate) fn driver(upstream: &Upstream, places: &Surroundings, loopback_only: bool) -> Result<Driver, Failure> {
+    Recipe::of(upstream, places, 1)?.make(&upstream.name, loopback_only)
 }
 
 /// The upstreams as admission knows them.
 pub(super) fn specs(upstreams: &Upstreams) -> Vec<UpstreamSpec> {
-    let spec = |built: &Built| UpstreamSpec { name: built.entry.name.clone(), egress: built.endpoint.egress().clone() };
+    let spec = |built: &Built| UpstreamSpec { name: built.entry.name.clone(), egress: built.driver.egress() };
     upstreams.values().map(spec).collect()
 }
 

@@ -1,10 +1,11 @@
 //! The accounts of an upstream, those of the configuration and those of the store, and whether their secrets are there.
 
 use super::look::{Look, Seen};
-use super::{Failure, Probe};
-use crate::config::{Account, DEFAULT_MAX_IN_FLIGHT, SecretRef, Upstream};
-use crate::secrets;
+use super::{Failure, Probe, Probed};
+use crate::config::{Account, Credential, DEFAULT_MAX_IN_FLIGHT, SecretRef, Upstream};
+use crate::{secrets, wiring};
 use std::io::Write;
+use turnkeep_base::Secret;
 
 /// Prints them; gives how many cannot be used.
 pub(super) async fn lines(
@@ -16,7 +17,10 @@ pub(super) async fn lines(
     let mut missing = 0;
     for account in &upstream.accounts {
         let head = format!("  account {}, {}", account.name, limits(account));
-        match &account.secret {
+        match account.credential.secret() {
+            None if matches!(account.credential, Credential::Surroundings { .. }) => {
+                missing += surroundings_lines(out, &head, upstream, account, probe).await?;
+            }
             Some(source) => {
                 missing += account_lines(out, &head, (upstream, account), source, &source.to_string(), probe).await?
             }
@@ -29,11 +33,16 @@ pub(super) async fn lines(
         let account = account_of(seen);
         let head = format!("  account {}, in the store, {}", account.name, limits(&account));
         match &seen.secret {
+            _ if upstream.speaks.accounts_in_file_only() => {
+                writeln!(out, "{head}, SERVES NOTHING: accounts of this kind stand in the file")?;
+            }
             _ if !seen.record.enabled => writeln!(out, "{head}, disabled")?,
             Ok(source) => {
                 let place = match source {
                     SecretRef::Plain(_) => "the store, sealed".to_owned(),
-                    SecretRef::Env(_) | SecretRef::File(_) | SecretRef::Command { .. } => source.to_string(),
+                    SecretRef::Env(_) | SecretRef::File(_) | SecretRef::Command { .. } | SecretRef::NotNeeded => {
+                        source.to_string()
+                    }
                 };
                 missing += account_lines(out, &head, (upstream, &account), source, &place, probe).await?;
             }
@@ -50,7 +59,7 @@ pub(super) async fn lines(
 fn account_of(seen: &Seen) -> Account {
     Account {
         name: seen.record.id.account.to_string(),
-        secret: None,
+        credential: Credential::Secret(None),
         max_in_flight: seen.record.max_in_flight.unwrap_or(DEFAULT_MAX_IN_FLIGHT),
         models: seen.record.models.clone(),
         limit_group: seen.record.limit_group.clone(),
@@ -93,10 +102,49 @@ async fn account_lines(
         }
     };
     writeln!(out, "{head}, secret found in {place}")?;
+    probe_lines(out, upstream, account, &secret, probe).await
+}
+
+/// An account that is known by what is around its process.
+async fn surroundings_lines(
+    out: &mut impl Write,
+    head: &str,
+    upstream: &Upstream,
+    account: &Account,
+    probe: Option<&dyn Probe>,
+) -> Result<usize, Failure> {
+    let Credential::Surroundings { home, .. } = &account.credential else { return Ok(0) };
+    let state = match std::fs::metadata(home) {
+        Ok(metadata) if metadata.is_dir() => "found",
+        Ok(_) => {
+            writeln!(out, "{head}, home {} MISSING: it is not a folder", home.display())?;
+            return Ok(1);
+        }
+        Err(_) => "made at the first start",
+    };
+    if let Err(why) = wiring::surroundings_of(account).await {
+        writeln!(out, "{head}, secret MISSING: {why}")?;
+        return Ok(1);
+    }
+    writeln!(out, "{head}, home {} {state}", home.display())?;
+    probe_lines(out, upstream, account, &Secret::new(String::new()), probe).await
+}
+
+async fn probe_lines(
+    out: &mut impl Write,
+    upstream: &Upstream,
+    account: &Account,
+    secret: &Secret,
+    probe: Option<&dyn Probe>,
+) -> Result<usize, Failure> {
     let Some(probe) = probe else { return Ok(0) };
-    match probe.models(upstream, account, &secret).await {
-        Ok(models) => {
+    match probe.models(upstream, account, secret).await {
+        Ok(Probed::Models(models)) => {
             writeln!(out, "    {} models: {}", models.len(), models.join(", "))?;
+            Ok(0)
+        }
+        Ok(Probed::Words(words)) => {
+            writeln!(out, "    {words}")?;
             Ok(0)
         }
         Err(why) => {

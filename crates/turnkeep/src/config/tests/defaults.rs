@@ -32,7 +32,7 @@ fn without_models_any_name_goes_to_every_upstream_in_file_order() {
 fn an_upstream_and_its_account_have_their_defaults() {
     let config = parse(UPSTREAM);
     let upstream = config.upstream("openai").unwrap();
-    assert_eq!((upstream.kind, upstream.timeouts), (Kind::Openai, Timeouts::default()));
+    assert_eq!((upstream.speaks.kind(), upstream.timeouts), (Kind::Openai, Timeouts::default()));
     assert_eq!(upstream.accounts[0].max_in_flight, 16);
     assert_eq!(upstream.accounts[0].models, ["*"]);
 }
@@ -83,6 +83,8 @@ fn the_example_of_the_documentation_is_right_and_uses_every_key() {
         .chain(later)
         .chain(["keep", "heartbeat", "delivery", "trusted_proxies", "user_header", "cache", "price", "budget"])
         .chain(["labels", "shared", "max_in_flight", "expires", "on_client_gone"])
+        .chain(["reuse", "protocol", "codec", "memory", "permissions", "tool_activity", "quiet"])
+        .chain(["home", "env", "auth_method", "organization"])
     {
         assert!(example.contains(&format!("{key} =")), "{key} is not in the example");
     }

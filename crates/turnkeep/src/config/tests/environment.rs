@@ -46,7 +46,10 @@ fn a_secret_in_a_variable_is_a_reference_to_that_variable() {
 fn an_entry_of_a_list_is_addressed_by_its_name() {
     let text = UPSTREAM.replace("\"openai\"\nkind", "\"My-AI\"\nkind");
     let url = [("TURNKEEP_UPSTREAMS__MY_AI__BASE_URL", "http://127.0.0.1:9/v1")];
-    assert_eq!(parse_with(&text, &url).unwrap().upstreams[0].base_url, "http://127.0.0.1:9/v1");
+    assert_eq!(
+        parse_with(&text, &url).unwrap().upstreams[0].speaks.remote().unwrap().base_url,
+        "http://127.0.0.1:9/v1"
+    );
     let wrong = parse_with(&text, &[("TURNKEEP_UPSTREAMS__MY_AY__BASE_URL", "http://h/v1")]).unwrap_err();
     assert!(wrong[0].message.contains("did you mean \"my_ai\"?"), "{wrong:?}");
 }

@@ -9,7 +9,7 @@ fn with(secret: &str) -> String {
 }
 
 fn command(secret: &str) -> (Vec<String>, Duration) {
-    match parse(&with(secret)).upstreams[0].accounts[0].secret.clone() {
+    match parse(&with(secret)).upstreams[0].accounts[0].credential.secret().cloned() {
         Some(SecretRef::Command { words, every }) => (words, every),
         other => panic!("{other:?}"),
     }
@@ -62,6 +62,6 @@ fn only_an_account_s_secret_may_come_from_a_command() {
 fn a_secret_in_a_variable_may_be_all_digits() {
     let variables = [("TURNKEEP_UPSTREAMS__OPENAI__ACCOUNTS__MAIN__SECRET", "1234567890")];
     let config = parse_with(UPSTREAM, &variables).unwrap();
-    let secret = config.upstreams[0].accounts[0].secret.as_ref();
+    let secret = config.upstreams[0].accounts[0].credential.secret();
     assert!(matches!(secret, Some(SecretRef::Env(name)) if name == variables[0].0), "{secret:?}");
 }

@@ -1,0 +1,15 @@
+//! Conversations that upstreams keep, through the whole gateway over real sockets: when the next turn goes on with one,
+//! and that none is lost, spoilt, driven by two turns, or another caller's. The upstreams are servers of these tests' own,
+//! which share no code with the drivers.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
+
+#[path = "../it/support/mod.rs"]
+mod support;
+
+mod cascade_lease;
+mod cascade_lease_faults;
+mod cascade_lease_owners;
+mod cascade_server;
+mod fake;
+mod scene;
