@@ -17,8 +17,8 @@ use turnkeep_dialect::request::{self, Operation};
 use turnkeep_engine::admission::{Admission, Setup};
 use turnkeep_engine::pipe::ReplyReader;
 use turnkeep_engine::ports::{
-    AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, Echo, FaultLog, FaultRecord, KeptAnswer, KeptKey, Ledger,
-    Permit, Random, StoreError, WallClock,
+    AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, ConversationKey, ConversationStore, Echo, FaultLog,
+    FaultRecord, KeptAnswer, KeptConversation, KeptKey, Ledger, Permit, Random, StoreError, WallClock,
 };
 use turnkeep_engine::route::{Clocks, OnClientGone, Reuse, Route, Rules, Speech, Tier, UpstreamEntry};
 use turnkeep_engine::tally::Tally;
@@ -59,6 +59,12 @@ impl WallClock for Nothing {
     fn unix_ms(&self) -> u64 {
         1_700_000_000_000
     }
+}
+
+impl ConversationStore for Nothing {
+    fn keep_conversation(&self, _: KeptConversation) {}
+
+    fn forget_conversation(&self, _: ConversationKey) {}
 }
 
 impl Random for Nothing {
@@ -150,6 +156,7 @@ impl Gateway {
             ledger: nothing.clone(),
             faults: nothing.clone(),
             answer_store: nothing.clone(),
+            conversation_store: nothing.clone(),
             echo: nothing.clone(),
             hash_key: [7; 32],
             clock: nothing.clone(),

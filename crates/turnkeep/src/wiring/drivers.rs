@@ -38,10 +38,8 @@ impl Driver {
     pub(super) fn speech(&self) -> Speech {
         match self {
             Driver::Dialect(endpoint) => {
-                {
                 let chains = endpoint.kind() == turnkeep_upstream::Kind::OpenAiResponses;
                 Speech::Dialect { dialect: endpoint.kind().dialect(), chains, port: endpoint.clone() }
-            }
             }
         }
     }
