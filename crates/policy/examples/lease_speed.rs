@@ -12,7 +12,7 @@ use std::time::Instant;
 use turnkeep_base::{AccountId, Fingerprint};
 use turnkeep_policy::Moment;
 use turnkeep_policy::conversations::{
-    CheckIn, Clean, Conversation, ConversationLease, Conversations, Handling, LeaseEnd, Loan, Record,
+    AGE, CheckIn, Clean, Conversation, ConversationLease, Conversations, Handling, LeaseEnd, Loan, Record,
 };
 
 const RECORDS: u64 = 10_000;
@@ -28,14 +28,21 @@ impl Desk {
     }
 
     fn take(self: &Arc<Self>, now: Moment, caller: &Arc<str>, key: Fingerprint) -> Option<ConversationLease<Clean>> {
-        let loan = self.table().take(now, caller, key, |record| record.epoch == 1).ok()?;
+        let mut table = self.table();
+        let loan = table.take(now, caller, key, |record| record.epoch == 1).ok();
+        drop(table.changes());
+        drop(table);
+        let loan = loan?;
         Some(ConversationLease::new(loan, self.clone()))
     }
 }
 
 impl CheckIn for Desk {
     fn check_in(&self, loan: Loan, end: LeaseEnd) {
-        self.table().check_in(NOW, loan, end, |record| record.epoch == 1);
+        let mut table = self.table();
+        table.check_in(NOW, loan, end, |record| record.epoch == 1);
+        // As a gateway tells its store.
+        drop(table.changes());
     }
 }
 
@@ -53,7 +60,7 @@ fn conversation(number: u64) -> Conversation {
 
 fn record(conversation: Conversation, handling: Handling, account: &AccountId) -> Record {
     let (account, model) = (account.clone(), "m".into());
-    Record { conversation, handling, account, epoch: 1, model, created: Moment(0), reread: false }
+    Record { conversation, handling, account, epoch: 1, model, ends: NOW.after(AGE), reread: false }
 }
 
 fn main() {
@@ -65,8 +72,15 @@ fn main() {
             // The key that each conversation stands under.
             let mut stands: Vec<u64> = (0..RECORDS).collect();
             for (number, caller) in (0..RECORDS).zip(callers.iter().cycle()) {
-                table.begin(Moment(0), caller.clone(), key(number), record(conversation(number), handling, &account));
+                table.begin(
+                    Moment(0),
+                    caller.clone(),
+                    key(number),
+                    record(conversation(number), handling, &account),
+                    |_| true,
+                );
             }
+            drop(table.changes());
             let desk = Arc::new(Desk(Mutex::new(table)));
             let (mut next, mut missed) = (RECORDS, 0_u64);
             let mut batches: Vec<u64> = (0..BATCHES)
@@ -96,7 +110,7 @@ fn main() {
                             None => {
                                 missed += 1;
                                 let record = record(conversation, handling, &account);
-                                desk.table().begin(NOW, caller.clone(), key(*place), record);
+                                desk.table().begin(NOW, caller.clone(), key(*place), record, |_| true);
                             }
                         }
                     }
