@@ -1,9 +1,10 @@
 //! The table of conversations beside a model that is a list, over random events; and every short sequence of events.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code outside of #[test] functions")]
+
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 use turnkeep_base::{AccountId, Fingerprint};
 use turnkeep_policy::Moment;
 use turnkeep_policy::conversations::{
@@ -207,7 +208,9 @@ impl Run {
                 self.model.begun.insert(handle.as_str().into());
                 handle
             }
-            _ => record.conversation.handle.to_string(),
+            How::Restored { .. } | How::Advanced { .. } | How::Interrupted | How::Dead { .. } => {
+                record.conversation.handle.to_string()
+            }
         };
         let end = match how {
             How::Restored { reread } => LeaseEnd::Restored { reread },
@@ -404,5 +407,4 @@ fn ten_thousand_leases_are_kept_and_the_next_pushes_out_the_oldest_of_the_larges
     assert_eq!(table.len(Moment(0)), BOUNDS.count);
     assert_eq!(table.take(Moment(0), &"ann".into(), name(4), |_| true).err(), Some(Miss::Unknown));
     assert!(table.take(Moment(0), &"ann".into(), name(5), |_| true).is_ok());
-    let _: Duration = IDLE;
 }

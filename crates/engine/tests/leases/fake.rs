@@ -140,6 +140,21 @@ impl Fake {
     }
 }
 
+/// What a part says.
+fn words_of(body: &Body<'_>) -> String {
+    match body {
+        Body::Text(text) => text.to_string(),
+        Body::ToolCall { name, arguments, .. } => format!("{name} {arguments}"),
+        Body::ToolResult { content, .. } => content.iter().map(|part| words_of(&part.body)).collect(),
+        Body::Image(_)
+        | Body::File(_)
+        | Body::Thinking { .. }
+        | Body::RedactedThinking(_)
+        | Body::Refusal(_)
+        | Body::Other(_) => format!("{body:?}"),
+    }
+}
+
 fn lines_of(turn: &Turn<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for message in &turn.messages {
@@ -149,17 +164,17 @@ fn lines_of(turn: &Turn<'_>) -> Vec<String> {
             Role::Assistant => "assistant",
         };
         for part in &message.parts {
+            let words = words_of(&part.body);
             lines.push(match &part.body {
-                Body::Text(text) => format!("{who}: {text}"),
-                Body::ToolCall { name, arguments, .. } => format!("{who} calls: {name} {arguments}"),
-                Body::ToolResult { content, .. } => {
-                    let text = content.iter().map(|part| match &part.body {
-                        Body::Text(text) => text.to_string(),
-                        other => format!("{other:?}"),
-                    });
-                    format!("tool: {}", text.collect::<String>())
-                }
-                other => format!("{who}: {other:?}"),
+                Body::ToolCall { .. } => format!("{who} calls: {words}"),
+                Body::ToolResult { .. } => format!("tool: {words}"),
+                Body::Text(_)
+                | Body::Image(_)
+                | Body::File(_)
+                | Body::Thinking { .. }
+                | Body::RedactedThinking(_)
+                | Body::Refusal(_)
+                | Body::Other(_) => format!("{who}: {words}"),
             });
         }
     }

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod cancelled;
+mod crowd;
 mod fake;
 mod histories;
 mod restart;

@@ -1,7 +1,7 @@
 //! Each cell of the table of leases: what becomes of a conversation of either kind at each end of a turn, streamed and
 //! plain.
 
-use crate::fake::{Act, Beat, Fake, Proof, gone, says};
+use crate::fake::{Act, Beat, Proof, gone, says};
 use crate::turns::Asking;
 use crate::world::{With, World, begun, second, with};
 use std::future::poll_fn;
@@ -262,7 +262,7 @@ async fn a_lease_refused_by_a_failure_reads_its_position_again_until_it_has_gone
     }
     let goes_on = |(resumed, _): &&(bool, bool)| *resumed;
     let resumed: Vec<bool> = rereads.iter().filter(goes_on).map(|(_, reread)| *reread).collect();
-    assert_eq!(resumed[0], false, "nothing has happened to it");
+    assert!(!resumed[0], "nothing has happened to it");
     assert!(resumed[1], "a failure may have moved it");
     assert_eq!(resumed.last(), Some(&false), "it has gone on since");
     world.assert_right();
@@ -281,5 +281,4 @@ async fn a_lease_is_not_killed_by_what_befalls_another_attempt() {
     assert_eq!(told.status, 504, "{}", told.body);
     assert_eq!((world.size(), world.counts()), (1, [1, 0, 1, 0, 0]));
     world.assert_right();
-    let _: &Fake = &world.fake;
 }

@@ -402,7 +402,18 @@ pub struct Asking {
     turn: TurnId,
 }
 
+/// That the reply of this turn has arrived.
+#[allow(dead_code, reason = "for tests that read a reply by themselves")]
+pub fn receipt(turn: TurnId) -> Receipt {
+    Mint::for_the_wiring().receipt(turn, Level::Acked)
+}
+
 impl Asking {
+    #[allow(dead_code, reason = "for tests that read a reply by themselves")]
+    pub fn turn(&self) -> TurnId {
+        self.turn
+    }
+
     /// The head of the reply.
     pub async fn head(&mut self) -> ReplyHead {
         let head = poll_fn(|cx| self.reader.poll_head(cx));

@@ -59,6 +59,13 @@ pub fn memory() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new(Arc::new(FixedClock), Some(&master())).unwrap())
 }
 
+/// The newest schema: as many as there are migrations.
+pub fn schema() -> i64 {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations");
+    let files = std::fs::read_dir(folder).unwrap();
+    files.filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|kind| kind == "sql")).count() as i64
+}
+
 pub fn path(folder: &Path) -> PathBuf {
     folder.join("turnkeep.db")
 }
