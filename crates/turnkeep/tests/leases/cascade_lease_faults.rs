@@ -1,6 +1,7 @@
 //! The review's cases: what becomes of a conversation when its turn comes to nothing. Refused before anything of the turn
 //! began it is kept (1); the same after the first event of the turn drops it (0).
 
+use crate::cascade_scene::*;
 use crate::cascade_server::Next;
 use crate::scene::*;
 use crate::support::dialects::{assert_broke_off, assert_refused};

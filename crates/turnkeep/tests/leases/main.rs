@@ -7,9 +7,6 @@
 #[path = "../it/support/mod.rs"]
 mod support;
 
-mod cascade_lease;
-mod cascade_lease_faults;
-mod cascade_lease_owners;
-mod cascade_server;
-mod fake;
+mod acp_lease;
+mod agent;
 mod scene;
