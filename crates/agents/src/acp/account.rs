@@ -70,6 +70,11 @@ impl Account {
         })
     }
 
+    /// How many processes run and are ready.
+    pub(super) fn processes(&self) -> usize {
+        self.processes.lock().values().filter(|kept| kept.supervisor.running().is_some()).count()
+    }
+
     fn supervisor(&self, caller: &Arc<str>) -> Result<Arc<Supervisor<AgentService>>, NotReady> {
         let key: Arc<str> = if self.upstream.permissions.one_process_per_caller() { caller.clone() } else { "".into() };
         let mut processes = self.processes.lock();

@@ -1,5 +1,5 @@
 //! The working directories of an account's conversations: each empty at first, its owner's alone, and gone with its
-//! conversation. What a killed gateway has left goes after a day.
+//! conversation. What an earlier gateway has left, killed or for an agent that takes sessions up again, goes after a day.
 
 use super::handle::NAME;
 use crate::supervise::{NotReady, private_directory, random};
@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Directories that one account keeps at once; the ones that were used longest ago go first.
@@ -20,6 +21,8 @@ pub(super) struct Directories {
     root: PathBuf,
     /// When each was last used.
     used: Mutex<BTreeMap<String, Instant>>,
+    /// Conversations can go on in another process, and so after the gateway's next start.
+    outlives: AtomicBool,
 }
 
 /// A new directory. Dropped before it is kept, it is removed.
@@ -33,12 +36,17 @@ pub(super) struct Fresh {
 impl Directories {
     /// Those in this folder.
     pub(super) fn new(root: PathBuf) -> Self {
-        Directories { root, used: Mutex::default() }
+        Directories { root, used: Mutex::default(), outlives: AtomicBool::new(false) }
     }
 
     /// The folder that they are in.
     pub(super) fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Whether those that are used stay when these are let go of.
+    pub(super) fn outlive_us(&self, outlives: bool) {
+        self.outlives.store(outlives, Relaxed);
     }
 
     /// Where a directory is.
@@ -97,6 +105,18 @@ impl Directories {
                 }
             }
         });
+    }
+}
+
+impl Drop for Directories {
+    fn drop(&mut self) {
+        if self.outlives.load(Relaxed) {
+            return;
+        }
+        let left: Vec<String> = self.used.lock().keys().cloned().collect();
+        for name in left {
+            self.remove(&name);
+        }
     }
 }
 
@@ -162,6 +182,10 @@ mod tests {
         all.remove(&name);
         assert!(!all.path(&name).exists());
         assert!(all.used.lock().is_empty());
+        let left = all.path(&all.fresh().expect("a third").keep());
+        assert!(left.exists());
+        drop(all);
+        assert!(!left.exists());
     }
 
     #[test]

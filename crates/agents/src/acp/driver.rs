@@ -20,7 +20,6 @@ use std::fmt;
 use std::future::poll_fn;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use turnkeep_base::{AccountId, Evidence, Fault, FaultKind, Phase};
 use turnkeep_dialect::json::Invalid;
 use turnkeep_dialect::turn;
@@ -41,7 +40,7 @@ struct Known {
     /// Whether its prompts may hold images.
     images: Mutex<Option<bool>>,
     /// Its sessions outlive its processes.
-    resumes: AtomicBool,
+    resumes: Mutex<Option<bool>>,
 }
 
 impl fmt::Debug for Acp {
@@ -66,6 +65,11 @@ impl Acp {
         Acp { spec, accounts, known: Known::default() }
     }
 
+    /// How many of its processes run and are ready.
+    pub fn processes(&self) -> usize {
+        self.accounts.values().map(Account::processes).sum()
+    }
+
     async fn begin(&self, ask: &Ask) -> Result<Box<dyn NativeAnswer>, SendFault> {
         let Some(account) = self.accounts.get(&ask.account.account) else {
             let evidence = Evidence::text(format!("{} has no account {}", self.spec.name, ask.account));
@@ -77,7 +81,9 @@ impl Acp {
         let hold = account.process(&ask.caller).await.map_err(|not_ready| unsent(not_ready.fault()))?;
         let agent = &hold.peer().agent;
         *self.known.images.lock() = Some(agent.images);
-        self.known.resumes.store(agent.loads || agent.resumes, Relaxed);
+        let resumes = agent.loads || agent.resumes;
+        *self.known.resumes.lock() = Some(resumes);
+        account.directories.outlive_us(resumes);
         let prompt: Prompt<'_> = serde_json::from_slice(&ask.body).map_err(|error| {
             let evidence = Evidence::text(format!("a prompt of our own: {error}"));
             unsent(Fault::new(FaultKind::GatewayBug, Phase::Unsent, evidence))
@@ -271,7 +277,8 @@ impl Native for Acp {
 
     fn stands(&self, conversation: &Conversation) -> bool {
         let runs = |instance| self.accounts.values().any(|account| account.running(instance).is_some());
-        self.known.resumes.load(Relaxed) || conversation.instance.is_some_and(runs)
+        // Before the agent has said whether it takes sessions up again it is asked, and may say that it is gone.
+        self.known.resumes.lock().unwrap_or(true) || conversation.instance.is_some_and(runs)
     }
 
     fn forget(&self, account: &AccountId, conversation: Conversation) {
@@ -280,6 +287,10 @@ impl Native for Acp {
             return;
         };
         if let Some(hold) = conversation.instance.and_then(|instance| account.running(instance)) {
+            // One whose last turn is being cancelled is closed with that.
+            if hold.peer().shared.is_in_turn(handle.session) {
+                return;
+            }
             hold.peer().shared.close(handle.session);
         }
         account.directories.remove(handle.directory);

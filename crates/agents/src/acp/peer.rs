@@ -283,6 +283,11 @@ impl Shared {
         let _gone = count.wait_for(|count| *count == 0).await;
     }
 
+    /// A turn runs in this session.
+    pub(super) fn is_in_turn(&self, session: &str) -> bool {
+        self.turns.lock().contains_key(session)
+    }
+
     /// The turns that run.
     pub(super) fn turns(&self) -> usize {
         self.turns.lock().len()

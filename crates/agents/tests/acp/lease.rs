@@ -89,6 +89,23 @@ async fn a_lease_of_an_agent_that_loads_sessions_outlives_its_process_and_the_pa
 }
 
 #[tokio::test]
+async fn a_lease_of_an_agent_that_loads_sessions_outlives_the_gateway_and_of_another_is_gone() {
+    let world = World::new(&["--loads"]);
+    let before = world.turn("say a", None).await.conversation.expect("a conversation");
+    let world = world.restarted();
+    assert!(world.acp.stands(&before));
+    assert_eq!(world.turn("say again", Some(before)).await.text, "again");
+    let world = World::new(&[]);
+    let before = world.turn("say a", None).await.conversation.expect("a conversation");
+    until("there is its directory", || world.directories().read_dir().is_ok_and(|all| all.count() == 1)).await;
+    let world = world.restarted();
+    until("its directory goes", || world.directories().read_dir().is_ok_and(|all| all.count() == 0)).await;
+    let gone = world.send("say again", Some(before.clone())).await.err().expect("gone");
+    assert_eq!(gone.fault.kind, FaultKind::ConversationGone);
+    assert!(!world.acp.stands(&before));
+}
+
+#[tokio::test]
 async fn a_lease_whose_session_the_agent_does_not_know_any_more_is_gone() {
     let world = World::new(&["--loads"]);
     let mut conversation = world.turn("say a", None).await.conversation.expect("a conversation");

@@ -5,7 +5,9 @@
 mod answers;
 mod cancelling;
 mod faults;
+mod gateway;
 mod lease;
 mod requests;
+mod review_lease;
 mod start;
 mod world;

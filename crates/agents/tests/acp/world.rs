@@ -17,7 +17,8 @@ pub const LONG: Duration = Duration::from_secs(20);
 
 /// A driver with one account, `me`, and what its agent leaves behind.
 pub struct World {
-    pub acp: Acp,
+    pub acp: Arc<Acp>,
+    spec: AcpSpec,
     folder: tempfile::TempDir,
 }
 
@@ -55,7 +56,14 @@ impl World {
         let account = AcpAccount { home: Some(folder.path().join("home")), env, auth_method: None };
         spec.accounts.insert("me".into(), account);
         change(&mut spec);
-        World { acp: Acp::new(spec), folder }
+        World { acp: Arc::new(Acp::new(spec.clone())), spec, folder }
+    }
+
+    /// The same after a restart of the gateway.
+    pub fn restarted(self) -> World {
+        let World { acp, spec, folder } = self;
+        drop(acp);
+        World { acp: Arc::new(Acp::new(spec.clone())), spec, folder }
     }
 
     /// A file of the agent's, read; empty if there is none.
