@@ -11,6 +11,7 @@
 mod answer;
 mod classify;
 mod connect;
+mod devin;
 mod endpoint;
 mod error_tables;
 mod fetch;
@@ -26,6 +27,7 @@ mod spec;
 mod target;
 mod tls;
 
+pub use devin::{Devin, DevinSpec};
 pub use endpoint::Endpoint;
 pub use fetch::{Allowed, FetchSpec, Fetcher};
 pub use kind::Kind;
