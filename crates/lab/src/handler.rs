@@ -13,6 +13,7 @@ use crate::answer::{self, Answer, Numbering, Usage};
 use crate::ask::{self, Ask, Dialect};
 use crate::choose::{Chooser, Facts};
 use crate::connections::Connections;
+use crate::devin;
 use crate::fault::{Fault, Point};
 use crate::frame::{Mark, Piece, Refused};
 use crate::gates::Gates;
@@ -40,11 +41,13 @@ pub(crate) struct State {
     numbering: Numbering,
     signatures: Signatures,
     pub kept: Kept,
+    pub devin: devin::Sessions,
 }
 
 impl State {
     pub(crate) fn set_script(&self, script: Script) {
         self.accounts.reset(&script.account);
+        self.devin.set_script(&script.devin, script.devin_page);
         *self.chooser() = Chooser::new(script);
     }
 
@@ -138,6 +141,9 @@ struct Asked<'a> {
 impl Asked<'_> {
     fn answer(&self, state: &State) -> (Vec<Step>, Reply) {
         let path = self.head.uri.path();
+        if let Some(call) = devin::call(&self.head.method, &self.head.uri) {
+            return self.devin(call, state);
+        }
         let route = route(&self.head.uri);
         let dialect = paths::dialect(&route, path, &self.head.headers);
         let value: Option<Value> = serde_json::from_slice(self.body).ok();
@@ -145,7 +151,9 @@ impl Asked<'_> {
         let nothing = Value::Null;
         let in_path = match route {
             Route::Turn(_, path) | Route::CountTokens(_, path) | Route::Embed(_, path) => path,
-            Route::Models | Route::Model(_) | Route::Transcript | Route::Unknown => ask::InPath::default(),
+            Route::Models | Route::Model(_) | Route::Transcript | Route::DevinTranscript | Route::Unknown => {
+                ask::InPath::default()
+            }
         };
         let value = match (&route, value) {
             (Route::Turn(Dialect::Responses, _), Some(body)) => Some(filled(body, state)),
@@ -159,6 +167,7 @@ impl Asked<'_> {
         let refused = self.refused(&route, &ask, value.as_ref(), chooser.models(), state).err();
         let facts = Facts {
             path,
+            method: self.head.method.as_str(),
             model: &ask.model,
             account: self.account,
             stream: ask.stream,
@@ -200,6 +209,7 @@ impl Asked<'_> {
                 }
             },
             Route::Transcript => plain(state.ledger.transcript()),
+            Route::DevinTranscript => plain(state.devin.transcript()),
             Route::Unknown => {
                 let spec = ErrorSpec { message: Some(format!("The lab has no {path}.")), ..ErrorSpec::default() };
                 self.error(dialect, 404, &spec)
@@ -223,7 +233,7 @@ impl Asked<'_> {
         let wanted = match route {
             Route::Turn(..) | Route::CountTokens(..) | Route::Embed(..) => Method::POST,
             Route::Models | Route::Model(_) => Method::GET,
-            Route::Transcript | Route::Unknown => return Ok(()),
+            Route::Transcript | Route::DevinTranscript | Route::Unknown => return Ok(()),
         };
         if self.head.method != wanted {
             return Err(Refused::new(405, format!("Method not allowed: use {wanted}.")));
@@ -237,20 +247,20 @@ impl Asked<'_> {
         }
         let model = match route {
             Route::Turn(..) | Route::CountTokens(..) | Route::Embed(..) => ask.model.as_str(),
-            Route::Models | Route::Model(_) | Route::Transcript | Route::Unknown => "",
+            Route::Models | Route::Model(_) | Route::Transcript | Route::DevinTranscript | Route::Unknown => "",
         };
         state.accounts.check(dialect, self.account, model)?;
         match route {
             Route::Turn(..) => check::turn(dialect, headers, body, false, model, known, &state.signatures),
             Route::CountTokens(..) => check::turn(dialect, headers, body, true, model, known, &state.signatures),
             Route::Embed(..) => check::known_model(dialect, model, known),
-            Route::Models | Route::Model(_) | Route::Transcript | Route::Unknown => Ok(()),
+            Route::Models | Route::Model(_) | Route::Transcript | Route::DevinTranscript | Route::Unknown => Ok(()),
         }
     }
 
     /// The reply of a rule.
     fn scripted(&self, rule: &Rule, ask: &Ask, state: &State) -> Reply {
-        let mut reply = if rule.fault == Some(Fault::Html) {
+        let reply = if rule.fault == Some(Fault::Html) {
             let page = b"<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>";
             self.literal(rule, ask, 502, "text/html", plan::halves(None, page.to_vec()))
         } else if let Some(spec) =
@@ -277,24 +287,56 @@ impl Asked<'_> {
         } else {
             self.turn(rule, ask, state)
         };
-        if let Some(status) = rule.status {
-            reply.status = status;
+        bent(rule, reply)
+    }
+
+    /// A call of Devin's API: refused, scripted or done.
+    fn devin(&self, call: devin::Call<'_>, state: &State) -> (Vec<Step>, Reply) {
+        let refused = call.refused(&state.accounts, Some(self.account));
+        let facts = Facts {
+            path: self.head.uri.path(),
+            method: self.head.method.as_str(),
+            model: "",
+            account: self.account,
+            stream: false,
+            body: self.body,
+            refused: refused.is_some(),
+        };
+        let rule = state.chooser().rule(&facts);
+        let perform = || call.perform(&state.devin, &state.gates, self.account, self.body);
+        let Some(rule) = rule else {
+            return (Vec::new(), self.devin_reply(&Rule::default(), refused.unwrap_or_else(perform)));
+        };
+        let literal = rule.raw.is_some() || rule.raw_bytes.is_some() || rule.fault == Some(Fault::Html);
+        if rule.done && (literal || rule.error.is_some()) {
+            perform();
         }
-        if let Some(encoding) = rule.content_encoding {
-            reply = encoded(reply, encoding, rule.fault != Some(Fault::TruncatedEncoding));
-        }
-        if let Some(size) = rule.chunk_bytes {
-            reply.steps = plan::rechunk(reply.steps, size);
-        }
-        if matches!(rule.fault, Some(Fault::NoTerminal | Fault::BadChunk)) {
-            reply.sized = false;
-        }
-        let now = moment::now();
-        for (name, value) in &rule.headers {
-            let value = moment::fill(value, now);
-            if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(&value)) {
-                reply.headers.push((name, value));
-            }
+        let reply = if let Some(spec) = &rule.error {
+            let message = json!(spec.message.as_deref().unwrap_or("The lab says no."));
+            let detail = match &spec.code {
+                Some(code) => json!({"code": code, "message": message}),
+                None => message,
+            };
+            let status = spec.status.or(rule.status).unwrap_or(500);
+            self.devin_reply(
+                &rule,
+                devin::Done { status, body: devin::detail_of(detail), retry_after: spec.retry_after },
+            )
+        } else if literal {
+            let ask = ask::read(Dialect::Chat, ask::InPath::default(), &Value::Null);
+            return (plan::before_headers(&rule), self.scripted(&rule, &ask, state));
+        } else {
+            self.devin_reply(&rule, perform())
+        };
+        (plan::before_headers(&rule), bent(&rule, reply))
+    }
+
+    fn devin_reply(&self, rule: &Rule, done: devin::Done) -> Reply {
+        let ask = ask::read(Dialect::Chat, ask::InPath::default(), &Value::Null);
+        let pieces = plan::halves(Some(rule), done.body.to_string().into_bytes());
+        let mut reply = self.literal(rule, &ask, done.status, "application/json", pieces);
+        if let Some(seconds) = done.retry_after {
+            reply.headers.push((header::RETRY_AFTER, HeaderValue::from(seconds)));
         }
         reply
     }
@@ -405,6 +447,30 @@ impl Asked<'_> {
             reply.headers.push((HeaderName::from_static("anthropic-organization-id"), organisation));
         }
     }
+}
+
+/// A reply as its rule bends it, whatever it says.
+fn bent(rule: &Rule, mut reply: Reply) -> Reply {
+    if let Some(status) = rule.status {
+        reply.status = status;
+    }
+    if let Some(encoding) = rule.content_encoding {
+        reply = encoded(reply, encoding, rule.fault != Some(Fault::TruncatedEncoding));
+    }
+    if let Some(size) = rule.chunk_bytes {
+        reply.steps = plan::rechunk(reply.steps, size);
+    }
+    if matches!(rule.fault, Some(Fault::NoTerminal | Fault::BadChunk)) {
+        reply.sized = false;
+    }
+    let now = moment::now();
+    for (name, value) in &rule.headers {
+        let value = moment::fill(value, now);
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(&value)) {
+            reply.headers.push((name, value));
+        }
+    }
+    reply
 }
 
 fn encoded(mut reply: Reply, encoding: ContentEncoding, whole: bool) -> Reply {

@@ -15,6 +15,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
 use crate::accounts::{AccountCounts, AccountState};
+use crate::devin::DevinSession;
 use crate::fault::AcceptFault;
 use crate::handler::{State, handle};
 use crate::kept::KeptAnswer;
@@ -164,6 +165,11 @@ impl Lab {
     /// The same of every account, by credential ([`MAX_ACCOUNTS`](crate::MAX_ACCOUNTS) at most).
     pub fn accounts(&self) -> BTreeMap<String, AccountCounts> {
         self.state.accounts.every_count()
+    }
+
+    /// The sessions of the lab's Devin, in the order of their making, with all that was said in them.
+    pub fn devin_sessions(&self) -> Vec<DevinSession> {
+        self.state.devin.list()
     }
 
     /// Closes the connections on which nothing is being answered; the number of those. They are gone for sure once

@@ -20,6 +20,7 @@ mod check_responses;
 mod choose;
 mod completions;
 mod connections;
+mod devin;
 mod embed;
 mod encode;
 mod fault;
@@ -46,6 +47,7 @@ mod spelling;
 mod tls;
 
 pub use accounts::{AccountCounts, AccountSpec, AccountState, MAX_ACCOUNTS};
+pub use devin::{DevinMessage, DevinSession, DevinStep, DevinTurn};
 pub use fault::{AcceptFault, Fault, Point};
 pub use kept::KeptAnswer;
 pub use lab::{Lab, LabError, LabOptions};

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
 use crate::accounts::AccountSpec;
+use crate::devin::DevinTurn;
 use crate::fault::{AcceptFault, Fault, Point};
 use crate::http2;
 
@@ -26,6 +27,10 @@ pub struct Script {
     pub accept: Vec<AcceptRule>,
     /// Accounts that are not simply valid.
     pub account: Vec<AccountSpec>,
+    /// What becomes of messages to Devin; the first that fits and is not spent.
+    pub devin: Vec<DevinTurn>,
+    /// Messages of one page of Devin's, at most; 200 without it.
+    pub devin_page: Option<usize>,
 }
 
 /// A script that could not be read; the message names line and column.
@@ -62,6 +67,8 @@ pub struct AcceptRule {
 pub struct Rule {
     /// The path without its query, exactly.
     pub path: Option<String>,
+    /// The method, in capitals.
+    pub method: Option<String>,
     /// The body's `model`; `*` matches any run of characters.
     pub model: Option<String>,
     /// The credential as sent (the bearer token or `x-api-key`); `*` as above.
@@ -137,6 +144,8 @@ pub struct Rule {
     pub fault_bytes: Option<usize>,
     /// The code of `rst_stream`, `http2_goaway_refusing`: HTTP/2's name for it in lower case, or its number.
     pub fault_code: Option<String>,
+    /// Devin: beside an `error` or a literal body, what was asked for is done all the same.
+    pub done: bool,
     /// An error reply in the path's dialect; with the fault `error_in_stream`, the error event.
     pub error: Option<ErrorSpec>,
 }

@@ -13,6 +13,7 @@ mod answer;
 mod classify;
 mod connect;
 mod connect_chat;
+mod devin;
 mod endpoint;
 mod error_tables;
 mod fetch;
@@ -31,6 +32,7 @@ mod target;
 mod tls;
 
 pub use connect_chat::{ConnectChat, ConnectSpec};
+pub use devin::{Devin, DevinSpec};
 pub use endpoint::Endpoint;
 pub use fetch::{Allowed, FetchSpec, Fetcher};
 pub use kind::Kind;

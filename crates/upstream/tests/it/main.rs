@@ -5,6 +5,7 @@
 mod arbitrary;
 mod bodies;
 mod coding;
+mod devin;
 mod exhausted;
 mod faults;
 mod http2;
