@@ -69,10 +69,15 @@ pub(crate) fn by_rows(rows: &[Row], status: u16, body: &[u8], made_ms: u64, hand
 /// What an error inside a stream means, the raw `error` value or what holds it. A number that looks like an HTTP status
 /// is taken for one.
 pub(crate) fn in_stream(rows: &[Row], error: &[u8]) -> Classified {
+    in_stream_of(rows, error, false)
+}
+
+/// The same; `handle` for an answer that goes on with a conversation which the upstream keeps.
+pub(crate) fn in_stream_of(rows: &[Row], error: &[u8], handle: bool) -> Classified {
     let text = readable(error);
     let said = Said::read(error, text);
     let status = said.status();
-    Classified::of(table::judge(rows, status, &said, false), status, status, &said, text, 0)
+    Classified::of(table::judge(rows, status, &said, handle), status, status, &said, text, 0)
 }
 
 /// The part of a body that is text: within the bound, and up to where its encoding breaks.
@@ -87,9 +92,9 @@ fn readable(body: &[u8]) -> &str {
 }
 
 /// What a bare code with a message means.
-pub(crate) fn named(rows: &[Row], code: String, message: &str) -> Classified {
+pub(crate) fn named(rows: &[Row], code: String, message: &str, handle: bool) -> Classified {
     let said = Said::named(code, message);
-    Classified::of(table::judge(rows, None, &said, false), None, None, &said, "", 0)
+    Classified::of(table::judge(rows, None, &said, handle), None, None, &said, "", 0)
 }
 
 impl Classified {

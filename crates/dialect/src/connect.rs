@@ -1,4 +1,4 @@
-//! Connect and gRPC. So far only their errors are known, for the upstreams that are to speak them.
+//! Connect and gRPC: what their errors mean. Their framing is `wire`'s, their transport `upstream`'s.
 
 pub mod classify;
 mod classify_table;

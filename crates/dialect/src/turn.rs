@@ -226,7 +226,7 @@ pub enum Body<'a> {
 
 impl Body<'_> {
     /// What it is, in words, for an error about a place where it cannot stand.
-    pub(crate) fn misplaced(&self) -> String {
+    pub fn misplaced(&self) -> String {
         match self {
             Body::Other(name) => format!("content of the type `{name}`"),
             Body::Image(_) => "an image in this place".into(),

@@ -6,7 +6,7 @@ use crate::pool::{Lease, Speaks};
 use bytes::Bytes;
 use futures_util::task::noop_waker_ref;
 use http::header::{self, HeaderMap};
-use http::{HeaderName, Response};
+use http::{HeaderName, Response, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use std::pin::Pin;
@@ -20,14 +20,19 @@ static STRIPPED: [HeaderName; 5] =
 
 /// Takes a response over. The lease goes with the body.
 pub(crate) fn answer(response: Response<Incoming>, lease: Lease) -> Result<Answer, Fault> {
+    let (status, headers, body) = parts(response, lease)?;
+    Ok(Answer { status, headers, body: Box::new(body) })
+}
+
+/// The same, for whoever wants the trailers too.
+pub(crate) fn parts(response: Response<Incoming>, lease: Lease) -> Result<(StatusCode, HeaderMap, Body), Fault> {
     let (parts, incoming) = response.into_parts();
     let mut headers = parts.headers;
     let inflate = coding(&headers)?;
     for name in &STRIPPED {
         headers.remove(name);
     }
-    let body = Body { incoming, lease: Some(lease), inflate };
-    Ok(Answer { status: parts.status, headers, body: Box::new(body) })
+    Ok((parts.status, headers, Body { incoming, lease: Some(lease), inflate, trailers: None }))
 }
 
 fn coding(headers: &HeaderMap) -> Result<Option<Inflate>, Fault> {
@@ -46,14 +51,21 @@ fn coding(headers: &HeaderMap) -> Result<Option<Inflate>, Fault> {
     Ok(found)
 }
 
-struct Body {
+/// The body of an answer, decompressed.
+pub(crate) struct Body {
     incoming: Incoming,
     /// Present until the body ended.
     lease: Option<Lease>,
     inflate: Option<Inflate>,
+    trailers: Option<HeaderMap>,
 }
 
 impl Body {
+    /// The trailers, if any have come; before the end they have not.
+    pub(crate) fn trailers(&mut self) -> Option<HeaderMap> {
+        self.trailers.take()
+    }
+
     fn fail(&mut self, kind: FaultKind, text: String) -> Poll<Option<Result<Bytes, Fault>>> {
         self.lease = None;
         Poll::Ready(Some(Err(Fault::new(kind, Phase::Answered, Evidence::text(text)))))
@@ -65,8 +77,13 @@ impl AnswerBody for Body {
         while self.lease.is_some() {
             match ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
                 Some(Ok(frame)) => {
-                    // Trailers say nothing that these protocols use.
-                    let Ok(data) = frame.into_data() else { continue };
+                    let data = match frame.into_data() {
+                        Ok(data) => data,
+                        Err(other) => {
+                            self.trailers = other.into_trailers().ok();
+                            continue;
+                        }
+                    };
                     let data = match &mut self.inflate {
                         None => data,
                         Some(inflate) => match inflate.feed(&data) {

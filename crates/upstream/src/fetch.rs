@@ -152,7 +152,7 @@ impl Fetcher {
 
     fn tls(&self) -> Result<&TlsConnector, FetchError> {
         let made = self.tls.get_or_init(|| {
-            let mut config = ClientConfig::clone(&*tls::config(self.spec.ca_pem.as_deref())?);
+            let mut config = ClientConfig::clone(&*tls::config(self.spec.ca_pem.as_deref(), false)?);
             config.alpn_protocols = vec![b"http/1.1".to_vec()];
             Ok(TlsConnector::from(Arc::new(config)))
         });

@@ -1,4 +1,5 @@
-//! The way out: drivers that carry a call to a provider's HTTP endpoint and its answer back.
+//! The way out: drivers that carry a call to a provider's HTTP endpoint and its answer back, and those that speak a protocol
+//! of its own.
 //!
 //! An [`Endpoint`] owns the connections to one base URL, apart for every account, and knows where its provider wants the
 //! credential. It names what went wrong (a fault with its phase and proof), once, where it saw it. It does not know what
@@ -11,21 +12,25 @@
 mod answer;
 mod classify;
 mod connect;
+mod connect_chat;
 mod endpoint;
 mod error_tables;
 mod fetch;
 mod inflate;
 mod kind;
 mod line;
+mod origin;
 mod pool;
 mod pools;
 mod proxy;
 mod request;
+pub mod rpc;
 mod socks;
 mod spec;
 mod target;
 mod tls;
 
+pub use connect_chat::{ConnectChat, ConnectSpec};
 pub use endpoint::Endpoint;
 pub use fetch::{Allowed, FetchSpec, Fetcher};
 pub use kind::Kind;

@@ -23,7 +23,7 @@ use tokio::time::{Instant, timeout};
 /// Idle HTTP/1 connections kept for one account.
 const MAX_IDLE: usize = 256;
 /// An idle connection older than this is not used again: the other side, or a middlebox, has likely forgotten it.
-const MAX_IDLE_AGE: Duration = Duration::from_secs(60);
+pub(crate) const MAX_IDLE_AGE: Duration = Duration::from_secs(60);
 /// Streams of one HTTP/2 connection; the peer may allow fewer.
 const MAX_STREAMS: usize = 100;
 /// How long a connection that came back may take to finish its last exchange (its task runs beside us) before another
@@ -160,10 +160,10 @@ impl Pool {
         Some(Place(Arc::clone(&self.open)))
     }
 
-    /// Lends a connection that stands already.
-    pub(crate) async fn reuse(self: &Arc<Self>) -> Option<Lease> {
+    /// Lends a connection that stands already and has not waited for work longer than `idle`.
+    pub(crate) async fn reuse(self: &Arc<Self>, idle: Duration) -> Option<Lease> {
         loop {
-            let mut lease = match self.take()? {
+            let mut lease = match self.take(idle)? {
                 lease @ Lease::Http2(_) => return Some(lease),
                 Lease::Http1(lease) => lease,
             };
@@ -179,12 +179,17 @@ impl Pool {
         }
     }
 
-    fn take(self: &Arc<Self>) -> Option<Lease> {
+    fn take(self: &Arc<Self>, idle: Duration) -> Option<Lease> {
         let mut state = self.state.lock();
-        while let Some(connection) = state.idle.pop_back() {
-            if !connection.sender.is_closed() && connection.idle_since.elapsed() < MAX_IDLE_AGE {
-                let lease = Http1Lease { connection: Some(connection), pool: Arc::clone(self) };
-                return Some(Lease::Http1(lease));
+        while let Some(last) = state.idle.back() {
+            let (waited, closed) = (last.idle_since.elapsed(), last.sender.is_closed());
+            if !closed && waited < MAX_IDLE_AGE && waited >= idle {
+                // Too old for this exchange and not for others; those before it are older.
+                break;
+            }
+            let connection = state.idle.pop_back();
+            if !closed && waited < MAX_IDLE_AGE && connection.is_some() {
+                return Some(Lease::Http1(Http1Lease { connection, pool: Arc::clone(self) }));
             }
         }
         if state.shared.is_empty() {
@@ -193,8 +198,10 @@ impl Pool {
         state.shared.retain(|connection| {
             !connection.sender.is_closed() && (connection.streams > 0 || connection.idle_since.elapsed() < MAX_IDLE_AGE)
         });
-        let free =
-            |connection: &&mut Http2| connection.streams < MAX_STREAMS.min(connection.allowed.load(Ordering::Relaxed));
+        let free = |connection: &&mut Http2| {
+            connection.streams < MAX_STREAMS.min(connection.allowed.load(Ordering::Relaxed))
+                && (connection.streams > 0 || connection.idle_since.elapsed() < idle)
+        };
         let connection = state.shared.iter_mut().find(free)?;
         connection.streams += 1;
         Some(Lease::Http2(connection.lease(self)))

@@ -12,7 +12,7 @@ use http_body_util::Full;
 use turnkeep_base::{Fault, FaultKind};
 use turnkeep_engine::ports::Call;
 
-const AGENT: HeaderValue = HeaderValue::from_static(concat!("turnkeep/", env!("CARGO_PKG_VERSION")));
+pub(crate) const AGENT: HeaderValue = HeaderValue::from_static(concat!("turnkeep/", env!("CARGO_PKG_VERSION")));
 const ENCODINGS: HeaderValue = HeaderValue::from_static("gzip, br, zstd");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const ACCEPT: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
@@ -40,38 +40,21 @@ static OURS: [HeaderName; 15] = [
 pub(crate) struct Template {
     kind: Kind,
     extra: Vec<(HeaderName, HeaderValue)>,
-    /// Set when requests go to an HTTP proxy as they are: targets are absolute, and this is its login.
-    via_proxy: Option<Option<HeaderValue>>,
 }
 
 /// A request that does not know its connection yet.
 #[derive(Clone)]
 pub(crate) struct Draft {
-    method: Method,
-    headers: HeaderMap,
-    body: Bytes,
-    forms: Forms,
+    pub(crate) method: Method,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) forms: Forms,
 }
 
 impl Template {
     /// Checks the configured headers; the error names the one that is wrong, without its value.
-    pub(crate) fn new(
-        kind: Kind,
-        extra: &[(String, String)],
-        via_proxy: Option<Option<HeaderValue>>,
-    ) -> Result<Template, String> {
-        let mut checked = Vec::with_capacity(extra.len());
-        for (name, value) in extra {
-            let parsed = HeaderName::try_from(name.as_str()).map_err(|_| format!("{name:?} is not a header's name"))?;
-            if OURS.contains(&parsed) {
-                return Err(format!("{name:?} is set by the gateway itself"));
-            }
-            let mut value = HeaderValue::try_from(value.as_str())
-                .map_err(|_| format!("the value of {name:?} cannot stand in a header"))?;
-            value.set_sensitive(true);
-            checked.push((parsed, value));
-        }
-        Ok(Template { kind, extra: checked, via_proxy })
+    pub(crate) fn new(kind: Kind, extra: &[(String, String)]) -> Result<Template, String> {
+        Ok(Template { kind, extra: configured(extra, &|name| OURS.contains(name))? })
     }
 
     /// The request of a call.
@@ -103,19 +86,42 @@ impl Template {
         for (name, value) in &self.extra {
             headers.insert(name, value.clone());
         }
-        if let Some(Some(login)) = &self.via_proxy {
-            headers.insert(header::PROXY_AUTHORIZATION, login.clone());
-        }
         Ok(Draft { method: call.method, headers, body: call.body, forms })
     }
+}
 
-    /// The request for a connection.
-    pub(crate) fn finish(&self, target: &Target, draft: Draft, speaks: Speaks) -> Outgoing {
-        let Draft { method, mut headers, body, forms } = draft;
+/// The headers that an operator has configured, marked so that no log shows their values. `ours` are those that the
+/// gateway sets itself.
+pub(crate) fn configured(
+    extra: &[(String, String)],
+    ours: &dyn Fn(&HeaderName) -> bool,
+) -> Result<Vec<(HeaderName, HeaderValue)>, String> {
+    let mut checked = Vec::with_capacity(extra.len());
+    for (name, value) in extra {
+        let parsed = HeaderName::try_from(name.as_str()).map_err(|_| format!("{name:?} is not a header's name"))?;
+        if ours(&parsed) {
+            return Err(format!("{name:?} is set by the gateway itself"));
+        }
+        let mut value = HeaderValue::try_from(value.as_str())
+            .map_err(|_| format!("the value of {name:?} cannot stand in a header"))?;
+        value.set_sensitive(true);
+        checked.push((parsed, value));
+    }
+    Ok(checked)
+}
+
+impl Draft {
+    /// The request for a connection. `via_proxy` is set when requests go to an HTTP proxy as they are: targets are absolute,
+    /// and in it is the proxy's login.
+    pub(crate) fn finish(self, target: &Target, via_proxy: Option<&Option<HeaderValue>>, speaks: Speaks) -> Outgoing {
+        let Draft { method, mut headers, body, forms } = self;
+        if let Some(Some(login)) = via_proxy {
+            headers.insert(header::PROXY_AUTHORIZATION, login.clone());
+        }
         let uri = match speaks {
             Speaks::Http1 => {
                 headers.insert(header::HOST, target.host_header.clone());
-                if self.via_proxy.is_some() { forms.absolute } else { forms.origin }
+                if via_proxy.is_some() { forms.absolute } else { forms.origin }
             }
             Speaks::Http2 => forms.absolute,
         };

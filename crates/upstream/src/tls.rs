@@ -8,8 +8,9 @@ use rustls::pki_types::pem::PemObject;
 use rustls_platform_verifier::Verifier;
 use std::sync::Arc;
 
-/// Makes the configuration of one endpoint. The error says what is wrong with the extra roots, or with the platform's.
-pub(crate) fn config(extra_roots: Option<&[u8]>) -> Result<Arc<ClientConfig>, String> {
+/// Makes the configuration of one endpoint, which offers HTTP/2 alone or both versions. The error says what is wrong with the
+/// extra roots, or with the platform's.
+pub(crate) fn config(extra_roots: Option<&[u8]>, http2_only: bool) -> Result<Arc<ClientConfig>, String> {
     let mut roots = Vec::new();
     if let Some(pem) = extra_roots {
         for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -29,6 +30,9 @@ pub(crate) fn config(extra_roots: Option<&[u8]>) -> Result<Arc<ClientConfig>, St
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    if !http2_only {
+        config.alpn_protocols.push(b"http/1.1".to_vec());
+    }
     Ok(Arc::new(config))
 }

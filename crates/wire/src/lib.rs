@@ -2,4 +2,5 @@
 
 #![forbid(unsafe_code)]
 
+pub mod envelope;
 pub mod sse;

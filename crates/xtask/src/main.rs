@@ -1,4 +1,5 @@
-//! The project's own chores: `layers` (who may depend on whom) and `docs` (pages made from the running build).
+//! The project's own chores: `layers` (who may depend on whom), `docs` (pages made from the running build) and `proto` (code
+//! made from the published schemas).
 //!
 //! A binary for developers and the gate; nothing here is shipped, and it depends on no other crate of the workspace, so
 //! that it can judge them all.
@@ -6,6 +7,7 @@
 mod docs;
 mod graph;
 mod layers;
+mod proto;
 mod rules;
 mod sources;
 
@@ -33,6 +35,12 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Write the code of crates/proto from the schemas in proto/
+    Proto {
+        /// Compare instead of writing; fails when the code is out of date
+        #[arg(long)]
+        check: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -51,6 +59,7 @@ fn run() -> Result<()> {
     let said = match Args::parse().chore {
         Chore::Layers => check_layers(&root)?,
         Chore::Docs { check } => docs::run(&root, check)?,
+        Chore::Proto { check } => proto::run(&root, check)?,
     };
     writeln!(std::io::stdout(), "{said}").context("cannot write to stdout")
 }

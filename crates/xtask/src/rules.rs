@@ -47,6 +47,7 @@ use Externals::{Any, Only};
 
 const BASE: &str = "turnkeep-base";
 const WIRE: &str = "turnkeep-wire";
+const PROTO: &str = "turnkeep-proto";
 const DIALECT: &str = "turnkeep-dialect";
 const POLICY: &str = "turnkeep-policy";
 const ENGINE: &str = "turnkeep-engine";
@@ -66,6 +67,13 @@ pub const CRATES: &[CrateRule] = &[
         externals: Only(&["bytes", "memchr", "thiserror", "zeroize"]),
         never: &["serde_json", "tokio", "time", "chrono", "rand", "getrandom"],
         why: "layer 0 frames bytes without doing I/O",
+    },
+    CrateRule {
+        name: PROTO,
+        crates: &[],
+        externals: Only(&["pbjson", "prost", "serde"]),
+        never: &["serde_json", "tokio", "tonic", "time", "chrono", "rand", "getrandom"],
+        why: "layer 0 holds the messages of the published schemas, generated; who sends them is the drivers' matter",
     },
     CrateRule {
         name: DIALECT,
@@ -90,7 +98,7 @@ pub const CRATES: &[CrateRule] = &[
     },
     CrateRule {
         name: "turnkeep-upstream",
-        crates: &[BASE, WIRE, DIALECT, POLICY, ENGINE],
+        crates: &[BASE, WIRE, PROTO, DIALECT, POLICY, ENGINE],
         externals: Any,
         never: &["axum", "rusqlite", "prometheus-client", "clap"],
         why: "layer 3 crates do not see each other, nor the layers above",
@@ -143,7 +151,7 @@ pub const CRATES: &[CrateRule] = &[
     CrateRule {
         name: "turnkeep-xtask",
         crates: &[],
-        externals: Only(&["anyhow", "cargo_metadata", "clap"]),
+        externals: Only(&["anyhow", "cargo_metadata", "clap", "pbjson-build", "prost-build", "protox"]),
         never: &["tokio", "hyper"],
         why: "it judges the other crates, so it depends on none",
     },

@@ -1,5 +1,4 @@
-//! What an error of a Connect or gRPC service means, by the rows of `classify_table`. For the Connect upstreams, which are
-//! not built yet.
+//! What an error of a Connect or gRPC service means, by the rows of `classify_table`.
 
 use super::classify_table::{NAMES, ROWS};
 use crate::classify::{self, Classified};
@@ -22,9 +21,23 @@ pub fn in_stream(error: &[u8]) -> ReplyFault {
     classify::in_stream(ROWS, error).into()
 }
 
+/// The same for a call that continued a conversation which the upstream keeps.
+pub fn in_stream_continued(error: &[u8]) -> ReplyFault {
+    classify::in_stream_of(ROWS, error, true).into()
+}
+
 /// Classifies a gRPC status: its number, and its message after percent decoding. 0 is no error and has no meaning here.
 pub fn grpc(number: u32, message: &str) -> ReplyFault {
+    classify::named(ROWS, grpc_code(number), message, false).into()
+}
+
+/// The same for a call that continued a conversation which the upstream keeps.
+pub fn grpc_continued(number: u32, message: &str) -> ReplyFault {
+    classify::named(ROWS, grpc_code(number), message, true).into()
+}
+
+/// Connect's word for a gRPC status; one that there is none for keeps its number.
+fn grpc_code(number: u32) -> String {
     let name = usize::try_from(number).ok().and_then(|number| NAMES.get(number)).copied();
-    let code = name.map_or_else(|| format!("grpc_{number}"), str::to_owned);
-    classify::named(ROWS, code, message).into()
+    name.map_or_else(|| format!("grpc_{number}"), str::to_owned)
 }

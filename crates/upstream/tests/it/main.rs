@@ -13,5 +13,8 @@ mod peer;
 mod pooling;
 mod proxies;
 mod resets;
+mod rpc_connect;
+mod rpc_grpc;
+mod rpc_peer;
 mod silence;
 mod tls;
