@@ -278,7 +278,8 @@ impl Cascade {
                 turn.cancelled = true;
                 kept.under_way = None;
             }
-            closed = close && !std::mem::replace(&mut kept.public.closed, close || kept.public.closed);
+            closed = close && !kept.public.closed;
+            kept.public.closed |= close;
         }
         self.counts.send_modify(|counts| {
             counts.cancels += 1;

@@ -99,7 +99,15 @@ pub(crate) async fn handle(
     visit.answered(reply.status, reply.usage);
     turn.answered(reply.status);
     let http2 = head.version == Version::HTTP_2;
-    let mut player = Player { turn, visit, busy, http2, control, gates: Arc::clone(&state.gates), cascade: Arc::clone(&state.cascade) };
+    let mut player = Player {
+        turn,
+        visit,
+        busy,
+        http2,
+        control,
+        gates: Arc::clone(&state.gates),
+        cascade: Arc::clone(&state.cascade),
+    };
     player.before(before).await?;
     let mut response = Response::new(());
     *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -54,7 +54,7 @@ pub use fault::{AcceptFault, Fault, Point};
 pub use lab::{Lab, LabError, LabOptions};
 pub use ledger::{MAX_RECORDED, MAX_RECORDED_BODY_BYTES, Recorded};
 pub use script::{
-    AcceptRule, ContentEncoding, ErrorSpec, Gate, MAX_FAULT_BYTES, MAX_WORDS, RefusalSpec, Rule, Script, ScriptError, ToolCall,
-    UsageSpec,
+    AcceptRule, ContentEncoding, ErrorSpec, Gate, MAX_FAULT_BYTES, MAX_WORDS, RefusalSpec, Rule, Script, ScriptError,
+    ToolCall, UsageSpec,
 };
 pub use tls::LabTls;

@@ -271,4 +271,3 @@ pub(crate) fn trailers(number: u32, message: &str) -> HeaderMap {
     }
     out
 }
-

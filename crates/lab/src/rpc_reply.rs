@@ -160,7 +160,9 @@ impl Asked<'_> {
         let error = rule.error.as_ref().map(|spec| Failed::of(spec, spec.status.or(rule.status).unwrap_or(500)));
         if let Some(error) = error.as_ref().filter(|_| !in_stream) {
             // A server may fail after it has begun.
-            if rule.takes_anyway && let Called::Send(call) = &called {
+            if rule.takes_anyway
+                && let Called::Send(call) = &called
+            {
                 let _taken = take(state, rule, call);
             }
             let mut reply = failed(spoken, error);
@@ -195,9 +197,7 @@ impl Asked<'_> {
                 };
                 let outcome = match taken {
                     Ok(offset) => send_response::Outcome::Taken(pb::Taken { offset }),
-                    Err(refusal) => {
-                        send_response::Outcome::Refused(state.cascade.refuse(&call.conversation, refusal))
-                    }
+                    Err(refusal) => send_response::Outcome::Refused(state.cascade.refuse(&call.conversation, refusal)),
                 };
                 one(spoken, rule, &pb::SendResponse { outcome: Some(outcome) })
             }

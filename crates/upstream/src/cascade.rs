@@ -15,7 +15,7 @@ mod steps;
 
 pub use link::{CascadeHost, CascadePlace};
 
-use crate::chat::write_turn;
+use crate::connect_chat::write;
 use crate::rpc::{Codec, RpcFault, RpcSpec, Told};
 use crate::spec::EndpointError;
 use answer::CascadeAnswer;
@@ -91,7 +91,17 @@ impl Cascade {
         self.links.link(account, secret, None).await.map(drop)
     }
 
-    async fn begin(&self, ask: Ask) -> Result<Box<dyn NativeAnswer>, SendFault> {
+    /// `guard` stands behind the conversation that goes on; let go of, it ends that.
+    async fn begin(&self, ask: Ask, mut guard: Option<Guard>) -> Result<Box<dyn NativeAnswer>, SendFault> {
+        let begun = self.begin_guarded(ask, &mut guard).await;
+        if let (Err(SendFault { refused: Some(_), .. }), Some(guard)) = (&begun, &mut guard) {
+            // It goes on, later.
+            guard.disarm();
+        }
+        begun
+    }
+
+    async fn begin_guarded(&self, ask: Ask, guard: &mut Option<Guard>) -> Result<Box<dyn NativeAnswer>, SendFault> {
         let until = Instant::now().checked_add(ask.time_left);
         let mut body = ask.body.clone();
         let (streamed, turn) = match body.split_first() {
@@ -118,7 +128,7 @@ impl Cascade {
                 Err(fault) => return Err(nothing_left(fault, as_before)),
             },
         };
-        let mut guard = Guard::new(link.clone(), &at.handle, at.position);
+        let behind = guard.get_or_insert_with(|| Guard::new(link.clone(), &at.handle, at.position));
         let head = SendRequest {
             conversation: at.handle.to_string(),
             position: at.position,
@@ -133,18 +143,18 @@ impl Cascade {
         let refused = match outcome.and_then(|reply| taken(&reply, at.position)) {
             Ok(offset) => {
                 let watched_until = until.filter(|_| !streamed);
-                let answer = CascadeAnswer::new(link, guard, &at.handle, Steps::new(offset), watched_until);
+                let behind = behind.take();
+                let answer = CascadeAnswer::new(link, behind, &at.handle, Steps::new(offset), watched_until);
                 return Ok(Box::new(answer));
             }
             Err(failed) => failed,
         };
         link.heard(&refused.fault);
-        let refused = self.refused(refused, continued);
-        if refused.refused.is_some() && continued {
-            // It goes on, later.
-            guard.disarm();
+        if !continued {
+            // A conversation that was begun for this turn has nothing to keep.
+            drop(guard.take());
         }
-        Err(refused)
+        Err(self.refused(refused))
     }
 
     /// Where a conversation that goes on stands.
@@ -167,7 +177,7 @@ impl Cascade {
     }
 
     /// A send that came to nothing, with its proof if there is one.
-    fn refused(&self, failed: RpcFault, continued: bool) -> SendFault {
+    fn refused(&self, failed: RpcFault) -> SendFault {
         let RpcFault { fault, told } = failed;
         let refused = match told {
             Told::Unsent => Some(RefusalProof::never_left()),
@@ -175,8 +185,6 @@ impl Cascade {
             Told::Failed => proof(&fault, true),
             Told::Unknown => None,
         };
-        // A conversation that was begun a moment ago has nothing to keep.
-        let refused = refused.filter(|_| continued || verdict(&fault).row.lease != Lease::Dead);
         SendFault { fault, refused }
     }
 }
@@ -231,7 +239,7 @@ fn bug(what: &str) -> Fault {
 
 impl Native for Cascade {
     fn write(&self, turn: &Turn<'_>, how: Writing<'_>) -> Result<NativeWritten, Invalid> {
-        let mut written = write_turn(turn, how)?;
+        let mut written = write::request(turn, how)?;
         if how.goes_on {
             // They stay as they were.
             written.request.tools.clear();
@@ -244,7 +252,13 @@ impl Native for Cascade {
     }
 
     fn send(&self, ask: Ask) -> BoxFuture<'_, Result<Box<dyn NativeAnswer>, SendFault>> {
-        self.begin(ask).boxed()
+        // From here on, not from the first poll on: the conversation counts as sent.
+        let guard = ask.resume.as_ref().and_then(|conversation| {
+            let link = self.links.known(&ask.account)?;
+            let keeps = conversation.instance == Some(link.instance());
+            keeps.then(|| Guard::new(link, &conversation.handle, conversation.position.unwrap_or_default()))
+        });
+        self.begin(ask, guard).boxed()
     }
 
     fn stands(&self, conversation: &Conversation) -> bool {
@@ -257,4 +271,3 @@ impl Native for Cascade {
         }
     }
 }
-

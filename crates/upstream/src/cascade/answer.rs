@@ -5,7 +5,7 @@ use super::cancel::Guard;
 use super::link::Link;
 use super::refusal;
 use super::steps::{Next, Seen, Steps, What};
-use crate::connect_chat::Events;
+use crate::connect_chat::read::Events;
 use crate::rpc::RpcStream;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

@@ -66,13 +66,11 @@ impl Link {
             Some(start_response::Outcome::Started(at)) => {
                 if at.conversation.is_empty() || at.conversation.len() > MAX_HANDLE {
                     let bytes = at.conversation.len();
-                    return Err(malformed(format!("a conversation's name of {bytes} bytes: 1 to {MAX_HANDLE} were expected")));
+                    return Err(malformed(format!(
+                        "a conversation's name of {bytes} bytes: 1 to {MAX_HANDLE} were expected"
+                    )));
                 }
-                Ok(At {
-                    handle: Arc::from(at.conversation),
-                    position: at.position,
-                    instance: instance(&at.instance)?,
-                })
+                Ok(At { handle: Arc::from(at.conversation), position: at.position, instance: instance(&at.instance)? })
             }
             Some(start_response::Outcome::Refused(refusal)) => Err(fault(&refusal, false)),
             None => Err(malformed("the start was answered by nothing")),
@@ -151,7 +149,10 @@ fn names_the_conversation(fault: &mut Fault) {
 /// A process's name for itself.
 fn instance(bytes: &[u8]) -> Result<u128, Fault> {
     let bytes: [u8; 16] = bytes.try_into().map_err(|_| {
-        malformed(format!("the server's `instance` has {} bytes: 16 that its process drew by chance were expected", bytes.len()))
+        malformed(format!(
+            "the server's `instance` has {} bytes: 16 that its process drew by chance were expected",
+            bytes.len()
+        ))
     })?;
     Ok(u128::from_be_bytes(bytes))
 }

@@ -25,6 +25,11 @@ impl Guard {
         Guard { armed: Some(link), handle: handle.to_owned(), position }
     }
 
+    /// Stands behind the same turn in another place.
+    pub(super) fn take(&mut self) -> Guard {
+        Guard { armed: self.armed.take(), handle: self.handle.clone(), position: self.position }
+    }
+
     /// The turn is over, or never began, and the conversation goes on.
     pub(super) fn disarm(&mut self) {
         self.armed = None;

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use turnkeep_base::verdict::verdict;
-use turnkeep_base::{AccountId, Fault, FaultKind, Origin, Secret};
+use turnkeep_base::{AccountId, Evidence, Fault, FaultKind, Origin, Phase, Secret};
 use turnkeep_policy::conversations::Conversation;
 
 /// Who knows where a server is that is not always at the same place: a process that is started here.
@@ -46,6 +46,9 @@ const CANCELS: usize = 256;
 /// How long a call to cancel may take.
 pub(super) const CANCEL_WAIT: Duration = Duration::from_secs(5);
 
+/// How long a server may take to tell its health.
+const HEALTH_WAIT: Duration = Duration::from_secs(10);
+
 /// What is known of an account's server.
 #[derive(Clone)]
 struct Known {
@@ -54,7 +57,6 @@ struct Known {
     started: Option<u128>,
     instance: u128,
     secret: Secret,
-    hold: Option<Arc<dyn Any + Send + Sync>>,
     /// It may be another process by now.
     doubted: bool,
 }
@@ -129,11 +131,17 @@ impl Links {
             instance: known.map(|known| known.instance),
             until,
             trace: HeaderMap::new(),
-            hold,
+            _hold: hold,
         };
         if link.instance.is_none() {
-            let instance = link.health().await?;
-            link.instance = Some(instance);
+            // No clock of a turn runs for those who only look.
+            link.instance = Some(match tokio::time::timeout(HEALTH_WAIT, link.health()).await {
+                Ok(instance) => instance?,
+                Err(_) => {
+                    let text = format!("the server has not told its health within {} s", HEALTH_WAIT.as_secs());
+                    return Err(Fault::new(FaultKind::UpstreamUnavailable, Phase::MaybeSent, Evidence::text(text)));
+                }
+            });
         }
         let known = Known {
             rpc: link.rpc.clone(),
@@ -141,7 +149,6 @@ impl Links {
             started,
             instance: link.instance(),
             secret: link.secret.clone(),
-            hold: link.hold.clone(),
             doubted: false,
         };
         self.known.lock().insert(account.clone(), known);
@@ -164,7 +171,7 @@ impl Links {
             instance: Some(known.instance),
             until: None,
             trace: HeaderMap::new(),
-            hold: known.hold,
+            _hold: None,
         })
     }
 
@@ -205,7 +212,7 @@ pub(super) struct Link {
     pub(super) until: Option<Instant>,
     pub(super) trace: HeaderMap,
     /// Keeps the process running.
-    hold: Option<Arc<dyn Any + Send + Sync>>,
+    _hold: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Link {

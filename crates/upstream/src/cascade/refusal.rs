@@ -46,7 +46,11 @@ pub(super) fn fault(refusal: &Refusal, continued: bool) -> Fault {
     };
     let evidence = Evidence::text(redact(&refusal.message)).with_code(name);
     let wait = Some(Duration::from_millis(refusal.retry_after_ms)).filter(|wait| !wait.is_zero());
-    let declared = Declared { wait: wait.map(|wait| wait.min(LONGEST_WAIT)), names_model: refusal.of_model, ..Declared::default() };
+    let declared = Declared {
+        wait: wait.map(|wait| wait.min(LONGEST_WAIT)),
+        names_model: refusal.of_model,
+        ..Declared::default()
+    };
     let mut fault = Fault::new(kind, Phase::Answered, evidence).declaring(declared);
     fault.context_too_long = reason == Reason::ContextTooLong;
     fault

@@ -35,7 +35,7 @@ fn ask(driver: &Cascade, text: &str, resume: Option<Conversation>) -> Ask {
         body,
         model: "m".into(),
         account: account(),
-        secret: Secret::new("the-key"),
+        secret: Secret::new("the-key".into()),
         caller: "somebody".into(),
         resume,
         reread: false,
@@ -81,7 +81,12 @@ async fn tools_go_with_the_first_turn_alone_and_the_credential_and_the_deadline_
             assert_eq!(request.header("authorization"), Some("Bearer the-key"), "{}", request.target);
             let deadline = request.header("connect-timeout-ms").or(request.header("grpc-timeout"));
             let watch = request.target == WATCH;
-            assert_eq!(deadline.is_none(), watch, "{}: an answer that is streamed is not cut by its deadline", request.target);
+            assert_eq!(
+                deadline.is_none(),
+                watch,
+                "{}: an answer that is streamed is not cut by its deadline",
+                request.target
+            );
         }
     }
 }
@@ -147,7 +152,11 @@ async fn a_server_without_a_name_for_its_process_or_that_is_none_is_named_as_suc
         let lab = lab([rule]).await;
         let driver = Cascade::new(spec(&lab, Default::default())).unwrap();
         let failed = fault(driver.send(ask(&driver, "one", None)).await);
-        assert!(matches!(failed.fault.kind, FaultKind::MalformedResponse | FaultKind::UpstreamUnavailable), "{}", failed.fault);
+        assert!(
+            matches!(failed.fault.kind, FaultKind::MalformedResponse | FaultKind::UpstreamUnavailable),
+            "{}",
+            failed.fault
+        );
         assert!(failed.refused.is_some(), "nothing of the turn has left");
         assert_eq!(lab.cascade().starts, 0);
     }
@@ -190,7 +199,8 @@ impl CascadeHost for Host {
 
 #[tokio::test]
 async fn a_started_process_is_shown_its_own_secret_and_its_conversations_end_with_it() {
-    let host = Arc::new(Host { labs: vec![lab([]).await, lab([]).await], runs: AtomicU64::new(0), lent: Mutex::default() });
+    let host =
+        Arc::new(Host { labs: vec![lab([]).await, lab([]).await], runs: AtomicU64::new(0), lent: Mutex::default() });
     let mut spec = spec(&host.labs[0], Default::default());
     spec.host = Some(host.clone());
     let driver = Cascade::new(spec).unwrap();

@@ -35,7 +35,8 @@ async fn a_lease_that_goes_on_sends_only_what_is_new() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_send_that_is_refused_keeps_the_lease_and_the_same_fault_after_the_first_event_drops_it() {
-    let cases = [("policy", 451), ("rate", 429), ("quota", 429), ("credential", 502), ("overloaded", 503), ("invalid", 400)];
+    let cases =
+        [("policy", 451), ("rate", 429), ("quota", 429), ("credential", 502), ("overloaded", 503), ("invalid", 400)];
     for protocol in PROTOCOLS {
         for (reason, status) in cases {
             let refuse = Some(RefusalSpec::new(reason));
@@ -227,10 +228,8 @@ async fn a_watch_that_breaks_is_opened_again_without_a_word_twice_and_the_lease_
     for protocol in PROTOCOLS {
         for (fault, at) in faults {
             let text = Some("one two three four".into());
-            let rules = [
-                second(Rule { fault: Some(fault), fault_at: Some(at), ..on(WATCH) }),
-                Rule { text, ..on(SEND) },
-            ];
+            let rules =
+                [second(Rule { fault: Some(fault), fault_at: Some(at), ..on(WATCH) }), Rule { text, ..on(SEND) }];
             let mut talk = Talk::new(Setting { protocol, ..Setting::default() }, rules).await;
             talk.say("first").await;
             let told = talk.say("second").await;
@@ -288,10 +287,10 @@ async fn two_turns_at_once_never_share_a_lease() {
     talk.history.push(("user", "second".into()));
     let one = talk.begin();
     talk.lab.wait_at_gate("there", 1).await;
-    let other = talk.begin().told().await;
+    let other = talk.begin().told().await.arrives();
     assert_eq!(other.status, 200, "{}", other.body);
     talk.lab.release("there");
-    assert_eq!(one.told().await.status, 200);
+    assert_eq!(one.told().await.arrives().status, 200);
     talk.world.idle().await;
     assert_eq!(talk.counts()[..2], [1, 1], "one found it, the other did not");
     assert_eq!(talk.lab.cascade().starts, 2);

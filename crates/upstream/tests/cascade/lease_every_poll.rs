@@ -49,6 +49,7 @@ async fn a_turn_that_is_dropped_after_any_of_its_polls_ends_its_lease_exactly_on
                 assert_eq!(told.status, 200, "{case}: {}", told.body);
                 talk.assert_told_once();
                 assert!(talk.open().len() <= 1 || advanced == 1, "{case}: {:?}", talk.lab.transcripts());
+                eprintln!("{case}: {hits} found, {restored} restored, {advanced} advanced, {dropped} dropped");
                 if ended {
                     assert!(polls > 3, "the turn is polled more than once");
                     break;
