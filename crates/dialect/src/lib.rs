@@ -13,6 +13,7 @@ mod choice;
 pub mod classify;
 pub mod connect;
 pub mod count;
+pub mod devin;
 mod document;
 pub mod dropped;
 pub mod envelope;

@@ -96,6 +96,8 @@ pub(crate) struct Answering {
     held: Vec<Bytes>,
     terminal: Vec<Bytes>,
     error: Option<UpstreamError>,
+    /// What the turn has cost in the provider's own units, in thousandths, as last told.
+    units: Option<u64>,
 }
 
 impl Answering {
@@ -147,6 +149,7 @@ impl Answering {
             held: Vec::new(),
             terminal: Vec::new(),
             error: None,
+            units: None,
         }
     }
 
@@ -195,7 +198,11 @@ impl Answering {
         let mut outcome = Ok(());
         for happening in happened {
             match happening {
-                Happening::Alive | Happening::Units(_) => alive = true,
+                Happening::Alive => alive = true,
+                Happening::Units(units) => {
+                    alive = true;
+                    self.units = Some(units);
+                }
                 Happening::Event(event) => outcome = self.event(event),
             }
             if outcome.is_err() {
@@ -398,6 +405,11 @@ impl Answering {
         }
     }
 
+    /// What the turn has cost in the provider's own units, in thousandths, as far as it was told.
+    pub(crate) fn units(&self) -> Option<u64> {
+        self.units
+    }
+
     pub(crate) fn take_held(&mut self) -> Vec<Bytes> {
         std::mem::take(&mut self.held)
     }
@@ -531,7 +543,28 @@ mod tests {
     }
 
     #[test]
-    fn what_came_in_the_same_bytes_before_a_fault_is_kept_for_the_client() {
+    fn what_a_turn_costs_in_its_providers_units_is_what_was_told_last_also_after_a_cancel() {
+        struct Costly(Vec<u64>);
+        impl NativeAnswer for Costly {
+            fn poll_next(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Happening, Fault>>> {
+                self.0.pop().map_or(Poll::Pending, |units| Poll::Ready(Some(Ok(Happening::Units(units)))))
+            }
+
+            fn conversation(&self) -> Option<Conversation> {
+                None
+            }
+        }
+        let (request, options) = asked();
+        let mut answering = Answering::of_events(Box::new(Costly(vec![1_250, 0])), &request, options);
+        assert_eq!(answering.units(), None);
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        let Poll::Ready(Some(Ok(chunk))) = answering.poll_chunk(&mut cx) else { panic!("nothing came") };
+        assert!(answering.take_in(chunk).unwrap().alive);
+        answering.cancel();
+        assert_eq!(answering.units(), Some(1_250));
+    }
+
+    fn asked() -> (ClientRequest, ReplyOptions) {
         let body = Bytes::from_static(br#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#);
         let request = request::read(Dialect::Chat, Operation::Generate, body).unwrap();
         let options = ReplyOptions {
@@ -545,6 +578,12 @@ mod tests {
             max_event: MAX_EVENT,
             asked: Default::default(),
         };
+        (request, options)
+    }
+
+    #[test]
+    fn what_came_in_the_same_bytes_before_a_fault_is_kept_for_the_client() {
+        let (request, options) = asked();
         let answer = Answer { status: StatusCode::OK, headers: HeaderMap::new(), body: Box::new(Nothing) };
         let mut answering = Answering::new(answer, &request, options, None, 0);
         let delta = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"finish_reason\":null}]}\n\n";

@@ -78,7 +78,7 @@ impl OpenAttempt {
     }
 
     /// Closes the attempt: the slot comes back, the account is judged, the proof is kept, the entry gets its end. `late`
-    /// is what the upstream had answered when the client left.
+    /// is what the upstream had answered when the client left; `units` what it said of the cost in its own units.
     pub(crate) async fn close(
         mut self,
         engine: &Engine,
@@ -86,6 +86,7 @@ impl OpenAttempt {
         end: AttemptEnd,
         late: Option<Fault>,
         facts: &Facts,
+        units: Option<u64>,
     ) -> ClosedAttempt {
         let fault = match &end {
             AttemptEnd::Failed(fault) => Some(fault),
@@ -121,7 +122,7 @@ impl OpenAttempt {
         }
         tally.usage(&effects.usage);
         tally.cost_nano_usd.add_many(effects.cost.unwrap_or(0));
-        let entry = self.entry(&effects);
+        let entry = self.entry(&effects, units);
         self.end = End::Known(entry.clone());
         let closed = self.ledger.close(entry).await;
         self.end = End::Done;
@@ -139,13 +140,14 @@ impl OpenAttempt {
         judged
     }
 
-    fn entry(&self, effects: &AttemptEffects) -> AttemptClosed {
+    fn entry(&self, effects: &AttemptEffects, milli_units: Option<u64>) -> AttemptClosed {
         AttemptClosed {
             attempt: self.attempt,
             outcome: outcome(effects.outcome),
             usage: effects.usage,
             exact: effects.exact,
             cost: effects.cost,
+            milli_units,
             closed_ms: self.clock.unix_ms(),
         }
     }
@@ -170,7 +172,7 @@ impl Drop for OpenAttempt {
             End::Known(closed) => closed,
             End::Open => {
                 let nothing_read = Facts::default();
-                self.entry(&self.settle(settle::AttemptEnd::Interrupted { late: None }, &nothing_read))
+                self.entry(&self.settle(settle::AttemptEnd::Interrupted { late: None }, &nothing_read), None)
             }
         };
         let ledger = self.ledger.clone();

@@ -430,8 +430,9 @@ impl Drive {
         self.scrub(&mut fault, None);
         match refused {
             Some(proof) => {
+                let certain = !proof.may_have_begun();
                 self.conversation.refused(proof, &fault);
-                Event::Refused(fault)
+                if certain { Event::Refused(fault) } else { Event::Fault(fault) }
             }
             None => Event::Fault(fault),
         }

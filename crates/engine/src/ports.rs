@@ -223,6 +223,9 @@ pub struct AttemptClosed {
     pub exact: bool,
     /// What they cost; `None` for a model without a price.
     pub cost: Option<NanoUsd>,
+    /// What the attempt cost in the provider's own units (Devin's ACUs), in thousandths, as far as it was told; `None`
+    /// where nothing was.
+    pub milli_units: Option<u64>,
     /// Unix milliseconds.
     pub closed_ms: u64,
 }

@@ -164,6 +164,11 @@ impl Accounts {
         Visit { accounts: Arc::clone(self), secret: secret.to_owned(), usage: None, completed: false }
     }
 
+    /// An account's state, and how many seconds it is to wait where that is said.
+    pub(crate) fn state(&self, secret: &str) -> (AccountState, Option<u64>) {
+        self.all().get(secret).map(|account| (account.state, account.retry_after)).unwrap_or_default()
+    }
+
     /// Refuses what the account's state does not allow.
     pub(crate) fn check(&self, dialect: Dialect, secret: &str, model: &str) -> Result<(), Refused> {
         let (state, wait) = match self.all().get(secret) {

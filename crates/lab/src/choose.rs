@@ -9,6 +9,7 @@ use crate::script::{Rule, Script};
 #[derive(Debug)]
 pub(crate) struct Facts<'a> {
     pub path: &'a str,
+    pub method: &'a str,
     pub model: &'a str,
     pub account: &'a str,
     pub stream: bool,
@@ -81,6 +82,7 @@ impl Chooser {
 fn meets(rule: &Rule, facts: &Facts<'_>) -> bool {
     (!facts.refused || rule.skip_checks)
         && rule.path.as_deref().is_none_or(|path| path == facts.path)
+        && rule.method.as_deref().is_none_or(|method| method == facts.method)
         && rule.model.as_deref().is_none_or(|model| glob(model, facts.model))
         && rule.account.as_deref().is_none_or(|account| glob(account, facts.account))
         && rule.stream.is_none_or(|stream| stream == facts.stream)

@@ -26,6 +26,17 @@ impl Gates {
         let _ = changes.wait_for(|gates| gates.get(name).is_some_and(|gate| gate.open)).await;
     }
 
+    /// Whether it is open; one that is not has had a visitor.
+    pub(crate) fn is_open_to(&self, name: &str) -> bool {
+        let mut open = false;
+        self.0.send_modify(|gates| {
+            let gate = gates.entry(name.to_owned()).or_default();
+            gate.arrived += usize::from(!gate.open);
+            open = gate.open;
+        });
+        open
+    }
+
     /// Waits until so many replies have come to the gate.
     pub(crate) async fn arrived(&self, name: &str, count: usize) {
         let _ = self.0.subscribe().wait_for(|gates| gates.get(name).map_or(0, |gate| gate.arrived) >= count).await;

@@ -11,8 +11,10 @@ use serde_json::{Value, json};
 use crate::accounts::Accounts;
 use crate::answer::{self, Answer, Numbering, Usage};
 use crate::ask::{self, Ask, Dialect};
+use crate::cascade::Cascade;
 use crate::choose::{Chooser, Facts};
 use crate::connections::Connections;
+use crate::devin;
 use crate::fault::{Fault, Point};
 use crate::frame::{Mark, Piece, Refused};
 use crate::gates::Gates;
@@ -36,15 +38,18 @@ pub(crate) struct State {
     pub gates: Arc<Gates>,
     pub accounts: Arc<Accounts>,
     pub connections: Arc<Connections>,
+    pub cascade: Arc<Cascade>,
     chooser: Mutex<Chooser>,
-    numbering: Numbering,
+    pub numbering: Numbering,
     signatures: Signatures,
     pub kept: Kept,
+    pub devin: devin::Sessions,
 }
 
 impl State {
     pub(crate) fn set_script(&self, script: Script) {
         self.accounts.reset(&script.account);
+        self.devin.set_script(&script.devin, script.devin_page);
         *self.chooser() = Chooser::new(script);
     }
 
@@ -54,14 +59,14 @@ impl State {
 }
 
 /// A reply before it is played.
-struct Reply {
-    status: u16,
-    headers: Vec<(HeaderName, HeaderValue)>,
-    steps: Vec<Step>,
+pub(crate) struct Reply {
+    pub status: u16,
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    pub steps: Vec<Step>,
     /// The body's length is told beforehand.
-    sized: bool,
+    pub sized: bool,
     /// What the turn costs, of a reply that is one.
-    usage: Option<Usage>,
+    pub usage: Option<Usage>,
 }
 
 /// Answers one request.
@@ -99,7 +104,15 @@ pub(crate) async fn handle(
     visit.answered(reply.status, reply.usage);
     turn.answered(reply.status);
     let http2 = head.version == Version::HTTP_2;
-    let mut player = Player { turn, visit, busy, http2, control, gates: Arc::clone(&state.gates) };
+    let mut player = Player {
+        turn,
+        visit,
+        busy,
+        http2,
+        control,
+        gates: Arc::clone(&state.gates),
+        cascade: Arc::clone(&state.cascade),
+    };
     player.before(before).await?;
     let mut response = Response::new(());
     *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -127,17 +140,23 @@ fn filled(mut body: Value, state: &State) -> Value {
 }
 
 /// A request that was read.
-struct Asked<'a> {
-    head: &'a http::request::Parts,
-    body: &'a Bytes,
+pub(crate) struct Asked<'a> {
+    pub head: &'a http::request::Parts,
+    pub body: &'a Bytes,
     unread: bool,
-    account: &'a str,
+    pub account: &'a str,
     sequence: u64,
 }
 
 impl Asked<'_> {
     fn answer(&self, state: &State) -> (Vec<Step>, Reply) {
+        if let Some(called) = self.call(state) {
+            return called;
+        }
         let path = self.head.uri.path();
+        if let Some(call) = devin::call(&self.head.method, &self.head.uri) {
+            return self.devin(call, state);
+        }
         let route = route(&self.head.uri);
         let dialect = paths::dialect(&route, path, &self.head.headers);
         let value: Option<Value> = serde_json::from_slice(self.body).ok();
@@ -145,7 +164,9 @@ impl Asked<'_> {
         let nothing = Value::Null;
         let in_path = match route {
             Route::Turn(_, path) | Route::CountTokens(_, path) | Route::Embed(_, path) => path,
-            Route::Models | Route::Model(_) | Route::Transcript | Route::Unknown => ask::InPath::default(),
+            Route::Models | Route::Model(_) | Route::Transcript | Route::DevinTranscript | Route::Unknown => {
+                ask::InPath::default()
+            }
         };
         let value = match (&route, value) {
             (Route::Turn(Dialect::Responses, _), Some(body)) => Some(filled(body, state)),
@@ -159,6 +180,7 @@ impl Asked<'_> {
         let refused = self.refused(&route, &ask, value.as_ref(), chooser.models(), state).err();
         let facts = Facts {
             path,
+            method: self.head.method.as_str(),
             model: &ask.model,
             account: self.account,
             stream: ask.stream,
@@ -200,6 +222,7 @@ impl Asked<'_> {
                 }
             },
             Route::Transcript => plain(state.ledger.transcript()),
+            Route::DevinTranscript => plain(state.devin.transcript()),
             Route::Unknown => {
                 let spec = ErrorSpec { message: Some(format!("The lab has no {path}.")), ..ErrorSpec::default() };
                 self.error(dialect, 404, &spec)
@@ -223,7 +246,7 @@ impl Asked<'_> {
         let wanted = match route {
             Route::Turn(..) | Route::CountTokens(..) | Route::Embed(..) => Method::POST,
             Route::Models | Route::Model(_) => Method::GET,
-            Route::Transcript | Route::Unknown => return Ok(()),
+            Route::Transcript | Route::DevinTranscript | Route::Unknown => return Ok(()),
         };
         if self.head.method != wanted {
             return Err(Refused::new(405, format!("Method not allowed: use {wanted}.")));
@@ -237,20 +260,20 @@ impl Asked<'_> {
         }
         let model = match route {
             Route::Turn(..) | Route::CountTokens(..) | Route::Embed(..) => ask.model.as_str(),
-            Route::Models | Route::Model(_) | Route::Transcript | Route::Unknown => "",
+            Route::Models | Route::Model(_) | Route::Transcript | Route::DevinTranscript | Route::Unknown => "",
         };
         state.accounts.check(dialect, self.account, model)?;
         match route {
             Route::Turn(..) => check::turn(dialect, headers, body, false, model, known, &state.signatures),
             Route::CountTokens(..) => check::turn(dialect, headers, body, true, model, known, &state.signatures),
             Route::Embed(..) => check::known_model(dialect, model, known),
-            Route::Models | Route::Model(_) | Route::Transcript | Route::Unknown => Ok(()),
+            Route::Models | Route::Model(_) | Route::Transcript | Route::DevinTranscript | Route::Unknown => Ok(()),
         }
     }
 
     /// The reply of a rule.
     fn scripted(&self, rule: &Rule, ask: &Ask, state: &State) -> Reply {
-        let mut reply = if rule.fault == Some(Fault::Html) {
+        let reply = if rule.fault == Some(Fault::Html) {
             let page = b"<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>";
             self.literal(rule, ask, 502, "text/html", plan::halves(None, page.to_vec()))
         } else if let Some(spec) =
@@ -277,24 +300,56 @@ impl Asked<'_> {
         } else {
             self.turn(rule, ask, state)
         };
-        if let Some(status) = rule.status {
-            reply.status = status;
+        bent(rule, reply)
+    }
+
+    /// A call of Devin's API: refused, scripted or done.
+    fn devin(&self, call: devin::Call<'_>, state: &State) -> (Vec<Step>, Reply) {
+        let refused = call.refused(&state.accounts, Some(self.account));
+        let facts = Facts {
+            path: self.head.uri.path(),
+            method: self.head.method.as_str(),
+            model: "",
+            account: self.account,
+            stream: false,
+            body: self.body,
+            refused: refused.is_some(),
+        };
+        let rule = state.chooser().rule(&facts);
+        let perform = || call.perform(&state.devin, &state.gates, self.account, self.body);
+        let Some(rule) = rule else {
+            return (Vec::new(), self.devin_reply(&Rule::default(), refused.unwrap_or_else(perform)));
+        };
+        let literal = rule.raw.is_some() || rule.raw_bytes.is_some() || rule.fault == Some(Fault::Html);
+        if rule.done && (literal || rule.error.is_some()) {
+            perform();
         }
-        if let Some(encoding) = rule.content_encoding {
-            reply = encoded(reply, encoding, rule.fault != Some(Fault::TruncatedEncoding));
-        }
-        if let Some(size) = rule.chunk_bytes {
-            reply.steps = plan::rechunk(reply.steps, size);
-        }
-        if matches!(rule.fault, Some(Fault::NoTerminal | Fault::BadChunk)) {
-            reply.sized = false;
-        }
-        let now = moment::now();
-        for (name, value) in &rule.headers {
-            let value = moment::fill(value, now);
-            if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(&value)) {
-                reply.headers.push((name, value));
-            }
+        let reply = if let Some(spec) = &rule.error {
+            let message = json!(spec.message.as_deref().unwrap_or("The lab says no."));
+            let detail = match &spec.code {
+                Some(code) => json!({"code": code, "message": message}),
+                None => message,
+            };
+            let status = spec.status.or(rule.status).unwrap_or(500);
+            self.devin_reply(
+                &rule,
+                devin::Done { status, body: devin::detail_of(detail), retry_after: spec.retry_after },
+            )
+        } else if literal {
+            let ask = ask::read(Dialect::Chat, ask::InPath::default(), &Value::Null);
+            return (plan::before_headers(&rule), self.scripted(&rule, &ask, state));
+        } else {
+            self.devin_reply(&rule, perform())
+        };
+        (plan::before_headers(&rule), bent(&rule, reply))
+    }
+
+    fn devin_reply(&self, rule: &Rule, done: devin::Done) -> Reply {
+        let ask = ask::read(Dialect::Chat, ask::InPath::default(), &Value::Null);
+        let pieces = plan::halves(Some(rule), done.body.to_string().into_bytes());
+        let mut reply = self.literal(rule, &ask, done.status, "application/json", pieces);
+        if let Some(seconds) = done.retry_after {
+            reply.headers.push((header::RETRY_AFTER, HeaderValue::from(seconds)));
         }
         reply
     }
@@ -407,17 +462,35 @@ impl Asked<'_> {
     }
 }
 
+/// A reply as its rule bends it, whatever it says.
+fn bent(rule: &Rule, mut reply: Reply) -> Reply {
+    if let Some(status) = rule.status {
+        reply.status = status;
+    }
+    if let Some(encoding) = rule.content_encoding {
+        reply = encoded(reply, encoding, rule.fault != Some(Fault::TruncatedEncoding));
+    }
+    if let Some(size) = rule.chunk_bytes {
+        reply.steps = plan::rechunk(reply.steps, size);
+    }
+    if matches!(rule.fault, Some(Fault::NoTerminal | Fault::BadChunk)) {
+        reply.sized = false;
+    }
+    let now = moment::now();
+    for (name, value) in &rule.headers {
+        let value = moment::fill(value, now);
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(&value)) {
+            reply.headers.push((name, value));
+        }
+    }
+    reply
+}
+
 fn encoded(mut reply: Reply, encoding: ContentEncoding, whole: bool) -> Reply {
-    let name = match encoding {
-        ContentEncoding::Gzip => "gzip",
-        ContentEncoding::Br => "br",
-        ContentEncoding::Zstd => "zstd",
-        ContentEncoding::Deflate => "deflate",
-    };
     match plan::encode(std::mem::take(&mut reply.steps), encoding, whole) {
         Ok(steps) => {
             reply.steps = steps;
-            reply.headers.push((header::CONTENT_ENCODING, HeaderValue::from_static(name)));
+            reply.headers.push((header::CONTENT_ENCODING, HeaderValue::from_static(encoding.name())));
         }
         Err(error) => {
             tracing::error!(%error, "the reply could not be compressed");
@@ -428,7 +501,7 @@ fn encoded(mut reply: Reply, encoding: ContentEncoding, whole: bool) -> Reply {
 }
 
 /// Puts a word of `fault_bytes` bytes (16 MiB without it) where the fault stands.
-fn oversize(answer: &mut Answer, rule: &Rule) {
+pub(crate) fn oversize(answer: &mut Answer, rule: &Rule) {
     let size = rule.fault_bytes.unwrap_or(16 * 1024 * 1024).min(MAX_FAULT_BYTES);
     let thought = answer.thought.as_ref().map_or(0, |thought| thought.words.len());
     let at = match rule.fault_at.unwrap_or_else(|| Fault::OversizedEvent.usual_place()) {

@@ -15,6 +15,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
 use crate::accounts::{AccountCounts, AccountState};
+use crate::cascade::{CascadeCounts, Transcript};
+use crate::devin::DevinSession;
 use crate::fault::AcceptFault;
 use crate::handler::{State, handle};
 use crate::kept::KeptAnswer;
@@ -166,6 +168,11 @@ impl Lab {
         self.state.accounts.every_count()
     }
 
+    /// The sessions of the lab's Devin, in the order of their making, with all that was said in them.
+    pub fn devin_sessions(&self) -> Vec<DevinSession> {
+        self.state.devin.list()
+    }
+
     /// Closes the connections on which nothing is being answered; the number of those. They are gone for sure once
     /// [`wait_connections`](Self::wait_connections) says so.
     pub fn close_idle(&self) -> usize {
@@ -190,6 +197,27 @@ impl Lab {
     /// Replaces the script for requests from now on; its counts start anew, and so do the states of accounts.
     pub fn set_script(&self, script: Script) {
         self.state.set_script(script);
+    }
+
+    /// The conversations of the Cascade server, in the order in which they were begun.
+    pub fn transcripts(&self) -> Vec<Transcript> {
+        self.state.cascade.transcripts()
+    }
+
+    /// What the Cascade server was asked so far.
+    pub fn cascade(&self) -> CascadeCounts {
+        *self.state.cascade.counts.borrow()
+    }
+
+    /// Waits until the counts are so.
+    pub async fn wait_cascade(&self, mut reached: impl FnMut(&CascadeCounts) -> bool) {
+        // The sender lives in the state, so the channel cannot close here.
+        let _ = self.state.cascade.counts.subscribe().wait_for(|counts| reached(counts)).await;
+    }
+
+    /// The Cascade server is another process from now on: it knows none of its conversations.
+    pub fn restart_cascade(&self) {
+        self.state.cascade.restart();
     }
 
     /// Opens a gate for all who wait there and all who come.

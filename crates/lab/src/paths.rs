@@ -15,6 +15,8 @@ pub(crate) enum Route<'a> {
     Model(&'a str),
     /// The lab's own: what it was asked so far.
     Transcript,
+    /// The lab's own: what was said in the sessions of its Devin.
+    DevinTranscript,
     Unknown,
 }
 
@@ -30,6 +32,7 @@ pub(crate) fn route(uri: &Uri) -> Route<'_> {
         "/v1/messages" => Route::Turn(Dialect::Messages, none),
         "/v1/messages/count_tokens" => Route::CountTokens(Dialect::Messages, none),
         "/lab/requests" => Route::Transcript,
+        "/lab/devin" => Route::DevinTranscript,
         "/v1/models" | "/models" | "/v1beta/models" => Route::Models,
         path => {
             let below = path.strip_prefix("/v1beta/models/").or_else(|| path.strip_prefix("/v1/models/"));
@@ -58,7 +61,7 @@ fn model<'a>(name: &'a str, query: &str) -> Route<'a> {
 pub(crate) fn dialect(route: &Route<'_>, path: &str, headers: &HeaderMap) -> Dialect {
     match route {
         Route::Turn(dialect, _) | Route::CountTokens(dialect, _) | Route::Embed(dialect, _) => *dialect,
-        Route::Models | Route::Model(_) | Route::Transcript | Route::Unknown => {
+        Route::Models | Route::Model(_) | Route::Transcript | Route::DevinTranscript | Route::Unknown => {
             if headers.contains_key("anthropic-version") {
                 Dialect::Messages
             } else if path.starts_with("/v1beta") || headers.contains_key("x-goog-api-key") {

@@ -11,8 +11,10 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
 use crate::accounts::AccountSpec;
+use crate::devin::DevinTurn;
 use crate::fault::{AcceptFault, Fault, Point};
 use crate::http2;
+use crate::rpc_reply::is_reason;
 
 /// What a lab upstream answers, beyond its default behaviour.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -26,6 +28,10 @@ pub struct Script {
     pub accept: Vec<AcceptRule>,
     /// Accounts that are not simply valid.
     pub account: Vec<AccountSpec>,
+    /// What becomes of messages to Devin; the first that fits and is not spent.
+    pub devin: Vec<DevinTurn>,
+    /// Messages of one page of Devin's, at most; 200 without it.
+    pub devin_page: Option<usize>,
 }
 
 /// A script that could not be read; the message names line and column.
@@ -62,6 +68,8 @@ pub struct AcceptRule {
 pub struct Rule {
     /// The path without its query, exactly.
     pub path: Option<String>,
+    /// The method, in capitals.
+    pub method: Option<String>,
     /// The body's `model`; `*` matches any run of characters.
     pub model: Option<String>,
     /// The credential as sent (the bearer token or `x-api-key`); `*` as above.
@@ -137,8 +145,17 @@ pub struct Rule {
     pub fault_bytes: Option<usize>,
     /// The code of `rst_stream`, `http2_goaway_refusing`: HTTP/2's name for it in lower case, or its number.
     pub fault_code: Option<String>,
-    /// An error reply in the path's dialect; with the fault `error_in_stream`, the error event.
+    /// Devin: beside an `error` or a literal body, what was asked for is done all the same.
+    pub done: bool,
+    /// An error reply in the path's dialect; with the fault `error_in_stream`, the error event. A call's error has the
+    /// `code` of Connect, else that of the status.
     pub error: Option<ErrorSpec>,
+    /// A Cascade start or send is refused.
+    pub refuse: Option<RefusalSpec>,
+    /// A Cascade turn that is taken fails after its first word.
+    pub fail: Option<RefusalSpec>,
+    /// A Cascade send is taken although the reply is an error or a refusal.
+    pub takes_anyway: bool,
 }
 
 impl<'de> Deserialize<'de> for Rule {
@@ -191,6 +208,10 @@ impl Rule {
         let coded = matches!(self.fault, Some(Fault::BadEncoding | Fault::TruncatedEncoding));
         if coded && self.content_encoding.is_none() {
             return Err("`bad_encoding` and `truncated_encoding` need `content_encoding`");
+        }
+        let reasons = self.refuse.iter().chain(&self.fail);
+        if reasons.into_iter().any(|spec| !is_reason(&spec.reason)) {
+            return Err("`reason` is one of Cascade's, in lower case and without its `REASON_`");
         }
         if self.status.is_some_and(|status| !(200..=599).contains(&status)) {
             return Err("`status` is 200 to 599");
@@ -285,6 +306,27 @@ pub struct ErrorSpec {
     pub retry_after: Option<u64>,
 }
 
+/// Why a Cascade turn is refused, or fails.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RefusalSpec {
+    /// As the schema names it, in lower case and without `REASON_`: `policy`, `rate`, `credential`, …
+    pub reason: String,
+    /// In words.
+    pub message: Option<String>,
+    /// After how many milliseconds to ask again; 0 is not told.
+    pub retry_after_ms: u64,
+    /// The limit is that of the model alone.
+    pub of_model: bool,
+}
+
+impl RefusalSpec {
+    /// A reason and nothing else.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), ..Self::default() }
+    }
+}
+
 /// How a reply's body is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -297,4 +339,16 @@ pub enum ContentEncoding {
     Zstd,
     /// The zlib form, which is what HTTP means by the name.
     Deflate,
+}
+
+impl ContentEncoding {
+    /// Its name in headers.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Br => "br",
+            Self::Zstd => "zstd",
+            Self::Deflate => "deflate",
+        }
+    }
 }

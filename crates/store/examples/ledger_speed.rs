@@ -75,6 +75,7 @@ async fn run(store: Arc<SqliteStore>, task: u128, pairs: usize) -> Vec<Duration>
             usage,
             exact: true,
             cost: Some(44_700_000),
+            milli_units: None,
             closed_ms: now + 9,
         };
         store.close(end).await.unwrap();

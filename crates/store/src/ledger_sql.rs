@@ -8,7 +8,7 @@ use turnkeep_engine::ports::{AnsweredAgain, AttemptClosed, AttemptOpened, Attemp
 
 const COLUMNS: &str = "attempt, caller, upstream, account, model, upstream_model, dialect, opened_ms, \
                        estimated_input, outcome, exact, input, cache_read, cache_write, output, reasoning, closed_ms, \
-                       labels, estimated_output, estimated_cost, cost";
+                       labels, estimated_output, estimated_cost, cost, milli_units";
 
 /// The word for attempts that ended with their process or their client.
 pub(crate) const INTERRUPTED: &str = "interrupted";
@@ -53,7 +53,7 @@ pub(crate) fn close(
     let changed = conn
         .prepare_cached(
             "UPDATE ledger SET outcome = ?2, exact = ?3, input = ?4, cache_read = ?5, cache_write = ?6, output = ?7, \
-             reasoning = ?8, closed_ms = ?9, cost = ?10 WHERE attempt = ?1 AND outcome IS NULL",
+             reasoning = ?8, closed_ms = ?9, cost = ?10, milli_units = ?11 WHERE attempt = ?1 AND outcome IS NULL",
         )?
         .execute(params![
             key(entry.attempt),
@@ -66,6 +66,7 @@ pub(crate) fn close(
             signed(entry.usage.reasoning),
             signed(entry.closed_ms),
             entry.cost.map(signed),
+            entry.milli_units.map(signed),
         ])?;
     if changed > 0 || was_never_sent(entry) {
         return Ok(Closed::Written);
@@ -168,6 +169,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<LedgerEntry> {
             usage: usage_of(row)?,
             exact: row.get("exact")?,
             cost: row.get::<_, Option<i64>>("cost")?.map(unsigned),
+            milli_units: row.get::<_, Option<i64>>("milli_units")?.map(unsigned),
             closed_ms: count(row, "closed_ms")?,
         }),
     };

@@ -167,6 +167,7 @@ impl Ledger for MemoryStore {
                         usage: entry.usage,
                         exact: entry.exact,
                         cost: entry.cost,
+                        milli_units: entry.milli_units,
                         closed_ms: entry.closed_ms,
                     });
                     let spent = state.spend.entry((day(kept.opened_ms), kept.caller.clone())).or_default();
@@ -192,6 +193,7 @@ impl Ledger for MemoryStore {
             usage: turnkeep_base::Usage::default(),
             exact: true,
             cost: Some(0),
+            milli_units: None,
             closed_ms: entry.at_ms,
         };
         state.ledger.entry(attempt).or_insert_with(|| LedgerEntry {

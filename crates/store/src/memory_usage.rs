@@ -61,4 +61,5 @@ fn add(row: &mut UsageRow, entry: &LedgerEntry, closed: &LedgerClose) {
     row.usage.output += closed.usage.output.min(MOST);
     row.usage.reasoning += closed.usage.reasoning.min(MOST);
     row.cost += closed.cost.unwrap_or(0).min(MOST);
+    row.milli_units += closed.milli_units.unwrap_or(0).min(MOST);
 }

@@ -44,6 +44,8 @@ pub struct LedgerClose {
     pub exact: bool,
     /// What they cost; `None` for a model without a price.
     pub cost: Option<NanoUsd>,
+    /// What it cost in the provider's own units (Devin's ACUs), in thousandths; `None` where it told none.
+    pub milli_units: Option<u64>,
     /// Unix milliseconds.
     pub closed_ms: u64,
 }
@@ -88,6 +90,8 @@ pub struct UsageRow {
     pub usage: Usage,
     /// What the attempts cost. One adds at most 2^48.
     pub cost: NanoUsd,
+    /// What the attempts cost in their providers' own units (Devin's ACUs), in thousandths. One adds at most 2^48.
+    pub milli_units: u64,
 }
 
 /// What one attempt adds to a sum at most, so that a number made up by a provider spoils none.

@@ -61,6 +61,7 @@ fn closed(turn: u64) -> AttemptClosed {
         usage,
         exact: true,
         cost: Some(6),
+        milli_units: Some(8),
         closed_ms: turn + 9,
     }
 }

@@ -53,7 +53,8 @@ pub(crate) fn usage(conn: &Connection, since_ms: u64, by: &[UsageBy]) -> rusqlit
          sum(upstream = '' AND outcome = 'held') AS held, sum(upstream = '' AND outcome = 'joined') AS joined, \
          sum(min(input, {MOST})) AS input, sum(min(cache_read, {MOST})) AS cache_read, \
          sum(min(cache_write, {MOST})) AS cache_write, sum(min(output, {MOST})) AS output, \
-         sum(min(reasoning, {MOST})) AS reasoning, sum(min(coalesce(cost, 0), {MOST})) AS cost FROM ledger \
+         sum(min(reasoning, {MOST})) AS reasoning, sum(min(coalesce(cost, 0), {MOST})) AS cost, \
+         sum(min(coalesce(milli_units, 0), {MOST})) AS milli_units FROM ledger \
          WHERE attempt >= ?1 AND opened_ms >= ?2 AND outcome IS NOT NULL {order}"
     );
     let names = groups.len();
@@ -69,6 +70,7 @@ pub(crate) fn usage(conn: &Connection, since_ms: u64, by: &[UsageBy]) -> rusqlit
                 joined: count(row, "joined")?,
                 usage: usage_of(row)?,
                 cost: count(row, "cost")?,
+                milli_units: count(row, "milli_units")?,
             })
         })?
         .collect()

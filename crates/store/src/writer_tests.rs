@@ -40,7 +40,15 @@ fn opened(turn: u64) -> AttemptOpened {
 
 fn closed(attempt: AttemptId) -> AttemptClosed {
     let usage = Usage { input: 3, ..Usage::default() };
-    AttemptClosed { attempt, outcome: AttemptOutcome::Completed, usage, exact: true, cost: None, closed_ms: 9 }
+    AttemptClosed {
+        attempt,
+        outcome: AttemptOutcome::Completed,
+        usage,
+        exact: true,
+        cost: None,
+        milli_units: None,
+        closed_ms: 9,
+    }
 }
 
 /// Lets the file grow by this many pages and no more; `None` lifts it. SQLite then says what it says for a full disk.

@@ -30,6 +30,22 @@ on_every_store! {
         assert_eq!(read.closed.unwrap().cost, Some(7));
     }
 
+    async fn what_an_attempt_cost_in_its_providers_own_units_is_kept_and_added_up(store) {
+        for (number, milli_units) in [(1, Some(1_250)), (2, None), (3, Some(3)), (4, Some(u64::MAX))] {
+            let entry = opened(turn_at(1_000, 1), number);
+            store.open(entry.clone()).await.unwrap();
+            let end = closed(entry.attempt, AttemptOutcome::Completed, 10);
+            store.close(AttemptClosed { milli_units, ..end }).await.unwrap();
+        }
+        store.flush().await.unwrap();
+        let read = store.attempts_of_turn(turn_at(1_000, 1)).await.unwrap();
+        let units: Vec<_> = read.iter().map(|entry| entry.closed.as_ref().unwrap().milli_units).collect();
+        assert_eq!(units[..3], [Some(1_250), None, Some(3)]);
+        // A number made up by a provider does not spoil the sum.
+        let row = store.usage(0, vec![]).await.unwrap().remove(0);
+        assert_eq!(row.milli_units, (1 << 48) + 1_253);
+    }
+
     async fn what_a_caller_spends_is_added_up_by_the_day_of_the_opening_once_an_attempt(store) {
         attempt(&store, opened(turn_at(DAY - 1, 1), 1), Some(5)).await;
         attempt(&store, opened(turn_at(DAY, 1), 1), Some(6)).await;

@@ -10,9 +10,11 @@
 #![allow(clippy::result_large_err)]
 
 mod answer;
+mod cascade;
 mod classify;
 mod connect;
 mod connect_chat;
+mod devin;
 mod endpoint;
 mod error_tables;
 mod fetch;
@@ -30,7 +32,9 @@ mod spec;
 mod target;
 mod tls;
 
+pub use cascade::{Cascade, CascadeHost, CascadePlace, CascadeSpec};
 pub use connect_chat::{ConnectChat, ConnectSpec};
+pub use devin::{Devin, DevinSpec};
 pub use endpoint::Endpoint;
 pub use fetch::{Allowed, FetchSpec, Fetcher};
 pub use kind::Kind;

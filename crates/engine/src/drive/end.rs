@@ -28,6 +28,7 @@ impl Drive {
         }
         self.end_attempt_in_conversation(&end);
         let facts = self.answering.as_ref().map(|answering| answering.facts().clone()).unwrap_or_default();
+        let units = self.answering.as_ref().and_then(|answering| answering.units());
         if let Some(lease) = &self.lease {
             self.answered_by = Some(lease.route().model.to_string());
             self.answerer = Some(Answerer {
@@ -52,7 +53,7 @@ impl Drive {
             let who = self.lease.as_ref().map(|lease| (lease.account(), lease.id().clone()));
             let late = self.declared_late.take();
             let ClosedAttempt { charge, spent } =
-                attempt.close(&self.engine, self.lease.take(), end, late, &facts).await;
+                attempt.close(&self.engine, self.lease.take(), end, late, &facts, units).await;
             self.spent.tokens = self.spent.tokens.saturating_add(spent.tokens);
             self.spent.nano_usd = self.spent.nano_usd.saturating_add(spent.nano_usd);
             if let (Some(said), Some((account, id)), Some(charge)) = (said, who, charge) {

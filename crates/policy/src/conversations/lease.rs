@@ -39,6 +39,11 @@ impl RefusalProof {
     pub fn by_failure() -> Self {
         RefusalProof { reread: true }
     }
+
+    /// The server may have begun all the same: what must not be done twice is not sent elsewhere.
+    pub fn may_have_begun(&self) -> bool {
+        self.reread
+    }
 }
 
 /// How a lease ended.

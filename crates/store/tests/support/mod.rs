@@ -137,7 +137,7 @@ pub fn opened(turn: TurnId, number: u8) -> AttemptOpened {
 
 pub fn closed(attempt: AttemptId, outcome: AttemptOutcome, input: u64) -> AttemptClosed {
     let usage = Usage { input, cache_read: 0, cache_write: 0, output: input.saturating_mul(10), reasoning: 1 };
-    AttemptClosed { attempt, outcome, usage, exact: true, cost: None, closed_ms: 2_000 }
+    AttemptClosed { attempt, outcome, usage, exact: true, cost: None, milli_units: None, closed_ms: 2_000 }
 }
 
 /// A turn of the caller `laptop` that was answered again when it was made.

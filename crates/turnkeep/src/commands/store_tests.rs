@@ -39,7 +39,15 @@ async fn attempt(store: &SqliteStore, caller: &str, team: &str) {
     let usage = Usage { input: 7, output: 3, ..Usage::default() };
     let cost = Some(20_000_000);
     store
-        .close(AttemptClosed { attempt, outcome: AttemptOutcome::Completed, usage, exact: true, cost, closed_ms: now })
+        .close(AttemptClosed {
+            attempt,
+            outcome: AttemptOutcome::Completed,
+            usage,
+            exact: true,
+            cost,
+            milli_units: None,
+            closed_ms: now,
+        })
         .await
         .unwrap();
     store.flush().await.unwrap();

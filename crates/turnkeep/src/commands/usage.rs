@@ -26,6 +26,9 @@ const COLUMNS: [&str; 13] = [
     "joined",
 ];
 
+/// The column behind them where any attempt cost units of its provider's own.
+const UNITS: &str = "acus";
+
 /// Prints the sums over the closed entries of the store of the configuration.
 ///
 /// # Errors
@@ -40,13 +43,18 @@ pub async fn run(args: &UsageArgs, out: &mut impl Write) -> Result<(), Failure> 
 
 fn print(args: &UsageArgs, rows: &[UsageRow], out: &mut impl Write) -> Result<(), Failure> {
     let names: Vec<String> = args.by.iter().map(name).collect();
+    let with_units = rows.iter().any(|row| row.milli_units > 0);
     if args.json {
-        let rows = rows.iter().map(|row| to_json(&names, row)).collect();
+        let rows = rows.iter().map(|row| to_json(&names, row, with_units)).collect();
         writeln!(out, "{}", Value::Array(rows))?;
         return Ok(());
     }
-    let heading: Vec<&str> = names.iter().map(String::as_str).chain(COLUMNS).collect();
-    let lines = rows.iter().map(|row| row.keys.iter().cloned().chain(cells(row)).collect::<Vec<String>>());
+    let heading = names.iter().map(String::as_str).chain(COLUMNS).chain(with_units.then_some(UNITS));
+    let heading: Vec<&str> = heading.collect();
+    let lines = rows.iter().map(|row| {
+        let cells = row.keys.iter().cloned().chain(cells(row));
+        cells.chain(with_units.then(|| acus(row.milli_units))).collect::<Vec<String>>()
+    });
     if args.csv {
         for line in std::iter::once(heading.iter().map(|cell| (*cell).to_owned()).collect()).chain(lines) {
             let line: Vec<String> = line.iter().map(|cell| quoted(cell)).collect();
@@ -79,7 +87,13 @@ fn usd(nano: u64) -> String {
     text[..end].to_owned()
 }
 
-fn to_json(names: &[String], row: &UsageRow) -> Value {
+/// Thousandths of Devin's units of compute, whole to the last digit.
+fn acus(milli: u64) -> String {
+    let text = format!("{}.{:03}", milli / 1_000, milli % 1_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn to_json(names: &[String], row: &UsageRow, with_units: bool) -> Value {
     let groups: serde_json::Map<String, Value> =
         names.iter().zip(&row.keys).map(|(name, key)| (name.clone(), Value::from(key.clone()))).collect();
     let mut value = json!({
@@ -98,6 +112,9 @@ fn to_json(names: &[String], row: &UsageRow) -> Value {
         "joined": row.joined,
     });
     if let Value::Object(members) = &mut value {
+        if with_units {
+            members.insert(UNITS.into(), Value::String(acus(row.milli_units)));
+        }
         members.insert("by".into(), Value::Object(groups));
     }
     value
@@ -177,6 +194,32 @@ mod tests {
         assert!(lines[0].starts_with("caller,attempts,exact,estimated,"), "{}", lines[0]);
         assert!(lines[1].starts_with("\"a \"\"b\"\", c\",3,2,1,1,7,"), "{}", lines[1]);
         assert!(lines[2].starts_with("'=1+1,3"), "{}", lines[2]);
+    }
+
+    #[test]
+    fn units_of_a_provider_are_a_column_only_where_there_are_any() {
+        let costly = UsageRow { milli_units: 12_340, ..row(&["devin"]) };
+        let rows = [costly, row(&["laptop"])];
+        let text = printed(&[], &rows);
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines.iter().filter_map(|line| line.last().copied()).collect::<Vec<_>>(), ["acus", "12.34", "0"]);
+        let value: Value = serde_json::from_str(&printed(&["--json"], &rows)).unwrap();
+        assert_eq!((&value[0]["acus"], &value[1]["acus"]), (&json!("12.34"), &json!("0")));
+        let text = printed(&["--csv"], &rows);
+        assert!(text.lines().next().unwrap().ends_with(",joined,acus"), "{text}");
+        assert!(text.lines().nth(1).unwrap().ends_with(",0,0,12.34"), "{text}");
+
+        let none = [row(&["laptop"])];
+        assert!(!printed(&[], &none).contains("acus") && !printed(&["--csv"], &none).contains("acus"));
+        let value: Value = serde_json::from_str(&printed(&["--json"], &none)).unwrap();
+        assert_eq!(value[0].get("acus"), None);
+    }
+
+    #[test]
+    fn thousandths_of_units_are_whole_to_the_last_digit() {
+        for (milli, text) in [(0, "0"), (1, "0.001"), (250, "0.25"), (20_000, "20"), (100_500, "100.5")] {
+            assert_eq!(acus(milli), text);
+        }
     }
 
     #[test]

@@ -1,35 +1,63 @@
 //! The drivers of the upstreams' kinds, and what decides each: two equal recipes make the same driver.
 
-use super::surroundings::Surroundings;
+use super::hosts::{Daemons, limits};
+use super::surroundings::{Place, Surroundings};
 use crate::commands::Failure;
-use crate::config::{Kind, Remote, Speaks, Upstream};
+use crate::config::{
+    Account, CascadeServer, Codec, Credential, Permissions, Process, Remote, Rpc, RpcProtocol, Speaks, ToolActivity,
+    Upstream,
+};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use turnkeep_agents::acp::{self, Acp, AcpAccount, AcpSpec};
 use turnkeep_base::AccountId;
-use turnkeep_engine::route::Speech;
-use turnkeep_upstream::{Endpoint, EndpointSpec};
+use turnkeep_engine::route::{Handling, Speech};
+use turnkeep_upstream::rpc::{self, RpcSpec};
+use turnkeep_upstream::{Cascade, CascadeHost, CascadeSpec, ConnectChat, Devin, DevinSpec, Endpoint, EndpointSpec};
 
 /// Through what an upstream's turns go.
 #[derive(Clone)]
 pub(crate) enum Driver {
     /// A client's dialect over HTTP.
     Dialect(Arc<Endpoint>),
+    /// The gateway's own chat service.
+    Connect(Arc<ConnectChat>),
+    /// The gateway's own service of conversations.
+    Cascade(Arc<Cascade>),
+    /// An agent that is a process.
+    Acp(Arc<Acp>),
+    /// Devin's sessions.
+    Devin(Arc<Devin>),
 }
 
 impl Driver {
-    /// By which way its calls leave.
+    /// By which way its calls leave. An agent calls its provider itself, from this machine.
     pub(super) fn egress(&self) -> Arc<str> {
         match self {
             Driver::Dialect(endpoint) => endpoint.egress().clone(),
+            Driver::Connect(chat) => chat.rpc().egress().clone(),
+            Driver::Cascade(cascade) => cascade.egress().clone(),
+            Driver::Acp(_) => "direct".into(),
+            Driver::Devin(devin) => devin.endpoint().egress().clone(),
         }
     }
 
-    /// An account is no longer there: what waits for its next turn ends now, and what runs ends behind its turn.
+    /// An account is no longer there: what waits for its next turn ends now, and what runs ends behind its turn. Processes
+    /// end with the driver, which is another one without the account.
     pub(super) fn forget_account(&self, id: &AccountId) {
         match self {
             Driver::Dialect(endpoint) => {
                 endpoint.forget_account(id);
+            }
+            Driver::Connect(chat) => {
+                chat.rpc().forget_account(id);
+            }
+            Driver::Cascade(cascade) => cascade.forget_account(id),
+            Driver::Acp(_) => {}
+            Driver::Devin(devin) => {
+                devin.endpoint().forget_account(id);
             }
         }
     }
@@ -41,6 +69,18 @@ impl Driver {
                 let chains = endpoint.kind() == turnkeep_upstream::Kind::OpenAiResponses;
                 Speech::Dialect { dialect: endpoint.kind().dialect(), chains, port: endpoint.clone() }
             }
+            Driver::Connect(chat) => Speech::Native { conversations: None, replay_safe: true, port: chat.clone() },
+            Driver::Cascade(cascade) => {
+                Speech::Native { conversations: Some(Handling::Mutable), replay_safe: true, port: cascade.clone() }
+            }
+            Driver::Acp(agent) => Speech::Native {
+                conversations: Some(Acp::HANDLING),
+                replay_safe: Acp::REPLAY_SAFE,
+                port: agent.clone(),
+            },
+            Driver::Devin(devin) => {
+                Speech::Native { conversations: Some(Handling::Mutable), replay_safe: false, port: devin.clone() }
+            }
         }
     }
 }
@@ -48,7 +88,40 @@ impl Driver {
 /// What decides a driver.
 #[derive(Clone, PartialEq)]
 pub(super) enum Recipe {
-    Dialect { kind: turnkeep_upstream::Kind, remote: RemoteRecipe },
+    Dialect {
+        kind: turnkeep_upstream::Kind,
+        remote: RemoteRecipe,
+    },
+    Connect {
+        remote: RemoteRecipe,
+        rpc: Rpc,
+    },
+    Cascade {
+        server: CascadeAt,
+        protocol: RpcProtocol,
+    },
+    Acp {
+        process: Process,
+        permissions: Permissions,
+        tool_activity: ToolActivity,
+        /// What is around each account's process, by its name.
+        places: BTreeMap<Arc<str>, Place>,
+    },
+    Devin {
+        remote: RemoteRecipe,
+        quiet: Duration,
+        /// By the accounts' names.
+        organizations: BTreeMap<Arc<str>, Arc<str>>,
+    },
+}
+
+/// What decides where a server of conversations is.
+#[derive(Clone, PartialEq)]
+pub(super) enum CascadeAt {
+    /// At an address.
+    Remote(RemoteRecipe),
+    /// In a process for each account, with what is around it.
+    Process(Process, BTreeMap<Arc<str>, Place>),
 }
 
 /// What decides the way to an address.
@@ -85,6 +158,18 @@ impl RemoteRecipe {
         spec.loopback_only = loopback_only;
         spec
     }
+
+    fn rpc(&self, name: &str, protocol: RpcProtocol, loopback_only: bool) -> RpcSpec {
+        let mut spec = RpcSpec::new(name, self.base_url.as_str());
+        spec.protocol = rpc_protocol(protocol);
+        spec.headers.clone_from(&self.headers);
+        spec.ca_pem.clone_from(&self.ca);
+        spec.proxy.clone_from(&self.proxy);
+        spec.connect_timeout = self.connect_timeout;
+        spec.max_connections = spec.max_connections.max(self.max_in_flight);
+        spec.loopback_only = loopback_only;
+        spec
+    }
 }
 
 impl Recipe {
@@ -97,9 +182,34 @@ impl Recipe {
             Speaks::OpenaiResponses { remote: at, .. } => dialect(turnkeep_upstream::Kind::OpenAiResponses, at),
             Speaks::Anthropic(at) => dialect(turnkeep_upstream::Kind::Anthropic, at),
             Speaks::Gemini(at) => dialect(turnkeep_upstream::Kind::Gemini, at),
-            Speaks::Connect { .. } | Speaks::Cascade { .. } | Speaks::Acp { .. } | Speaks::Devin { .. } => {
-                let _ = places;
-                Err(later(upstream.speaks.kind()))
+            Speaks::Connect { remote: at, rpc } => Ok(Recipe::Connect { remote: remote(at)?, rpc: *rpc }),
+            Speaks::Acp { process, permissions, tool_activity, reuse: _ } => Ok(Recipe::Acp {
+                process: process.clone(),
+                permissions: *permissions,
+                tool_activity: *tool_activity,
+                places: places_of(&upstream.name, places),
+            }),
+            Speaks::Cascade { server, protocol, reuse: _ } => {
+                let server = match server {
+                    CascadeServer::Remote(at) => CascadeAt::Remote(remote(at)?),
+                    CascadeServer::Process(process) => {
+                        CascadeAt::Process(process.clone(), places_of(&upstream.name, places))
+                    }
+                };
+                Ok(Recipe::Cascade { server, protocol: *protocol })
+            }
+            Speaks::Devin { remote: at, quiet, reuse: _ } => {
+                let organization = |account: &Account| match &account.credential {
+                    Credential::Member { organization, .. } => {
+                        Some((account.name.as_str().into(), organization.as_str().into()))
+                    }
+                    Credential::Secret(_) | Credential::Surroundings { .. } => None,
+                };
+                Ok(Recipe::Devin {
+                    remote: remote(at)?,
+                    quiet: *quiet,
+                    organizations: upstream.accounts.iter().filter_map(organization).collect(),
+                })
             }
         }
     }
@@ -111,12 +221,79 @@ impl Recipe {
                 let endpoint = Endpoint::new(remote.endpoint(name, *kind, loopback_only));
                 endpoint.map(|endpoint| Driver::Dialect(Arc::new(endpoint))).map_err(refused)
             }
+            Recipe::Connect { remote, rpc } => {
+                let mut spec = remote.rpc(name, rpc.protocol, loopback_only);
+                spec.codec = match rpc.codec {
+                    Codec::Proto => rpc::Codec::Proto,
+                    Codec::Json => rpc::Codec::Json,
+                };
+                ConnectChat::new(&spec).map(|chat| Driver::Connect(Arc::new(chat))).map_err(refused)
+            }
+            Recipe::Cascade { server, protocol } => {
+                let (rpc, host) = match server {
+                    CascadeAt::Remote(remote) => (remote.rpc(name, *protocol, loopback_only), None),
+                    CascadeAt::Process(process, places) => {
+                        // Where it is the host tells, on this machine always.
+                        let mut rpc = RpcSpec::new(name, "");
+                        (rpc.protocol, rpc.loopback_only) = (rpc_protocol(*protocol), true);
+                        let host: Arc<dyn CascadeHost> = Arc::new(Daemons::new(name, process, places));
+                        (rpc, Some(host))
+                    }
+                };
+                let made = Cascade::new(CascadeSpec { rpc, host });
+                made.map(|cascade| Driver::Cascade(Arc::new(cascade))).map_err(refused)
+            }
+            Recipe::Acp { process, permissions, tool_activity, places } => {
+                let mut spec = AcpSpec::new(name, process.command.clone(), &process.state);
+                spec.permissions = match permissions {
+                    Permissions::Deny => acp::Permissions::Deny,
+                    Permissions::AllowRead => acp::Permissions::AllowRead,
+                    Permissions::Allow => acp::Permissions::Allow,
+                };
+                spec.tool_activity = match tool_activity {
+                    ToolActivity::Drop => acp::ToolActivity::Drop,
+                    ToolActivity::Notes => acp::ToolActivity::Notes,
+                };
+                spec.limits = limits(process);
+                spec.accounts = places.iter().map(|(account, place)| (account.clone(), agent_account(place))).collect();
+                Ok(Driver::Acp(Arc::new(Acp::new(spec))))
+            }
+            Recipe::Devin { remote, quiet, organizations } => {
+                let defaults = DevinSpec::new(name);
+                let spec = DevinSpec {
+                    base_url: remote.base_url.clone(),
+                    organizations: organizations.clone(),
+                    quiet: *quiet,
+                    headers: remote.headers.clone(),
+                    ca_pem: remote.ca.clone(),
+                    proxy: remote.proxy.clone(),
+                    connect_timeout: remote.connect_timeout,
+                    max_connections: defaults.max_connections.max(remote.max_in_flight),
+                    loopback_only,
+                    ..defaults
+                };
+                Devin::new(spec).map(|devin| Driver::Devin(Arc::new(devin))).map_err(refused)
+            }
         }
     }
 }
 
-fn later(kind: Kind) -> Failure {
-    Failure::Usage(format!("kind {:?} is not in this version", kind.name()))
+fn rpc_protocol(protocol: RpcProtocol) -> rpc::Protocol {
+    match protocol {
+        RpcProtocol::Connect => rpc::Protocol::Connect,
+        RpcProtocol::Grpc => rpc::Protocol::Grpc,
+    }
+}
+
+/// An account of an agent with what is around it.
+fn agent_account(place: &Place) -> AcpAccount {
+    AcpAccount { home: Some(place.home.clone()), env: place.variables(), auth_method: place.auth_method.clone() }
+}
+
+/// What is around the processes of this upstream's accounts.
+fn places_of(upstream: &str, places: &Surroundings) -> BTreeMap<Arc<str>, Place> {
+    let its = places.iter().filter(|(id, _)| *id.upstream == *upstream);
+    its.map(|(id, place)| (id.account.clone(), place.clone())).collect()
 }
 
 fn refused(error: impl std::fmt::Display) -> Failure {

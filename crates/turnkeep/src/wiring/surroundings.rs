@@ -5,7 +5,7 @@ use crate::secrets;
 use futures_util::future::try_join_all;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use turnkeep_base::AccountId;
+use turnkeep_base::{AccountId, Secret};
 
 /// Of all accounts that have any and whose secrets could be read.
 pub(crate) type Surroundings = BTreeMap<AccountId, Place>;
@@ -19,6 +19,13 @@ pub(crate) struct Place {
     pub(super) env: Vec<(String, String)>,
     /// By which of its methods it is asked to log in.
     pub(super) auth_method: Option<String>,
+}
+
+impl Place {
+    /// Its own variables, for a process.
+    pub(super) fn variables(&self) -> BTreeMap<String, Secret> {
+        self.env.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect()
+    }
 }
 
 /// Reads the secrets among an account's variables. Nothing for one without a process.

@@ -82,9 +82,12 @@ impl Agent {
     pub fn upstream(&self, accounts: &[&str], loads: bool, lines: &str) -> String {
         let binary = std::env::current_exe().unwrap();
         let run = "exec \"$0\" --exact agent::a_process_that_is_told_to_is_an_agent --nocapture 3>&1 >/dev/null";
-        let mut text = format!("[[upstreams]]\nname = \"up\"\nkind = \"acp\"\ncommand = [\"sh\", \"-c\", {run:?}, {binary:?}]\n{lines}\n");
+        let mut text = format!(
+            "[[upstreams]]\nname = \"up\"\nkind = \"acp\"\ncommand = [\"sh\", \"-c\", {run:?}, {binary:?}]\n{lines}\n"
+        );
         for account in accounts {
-            text += &format!("[[upstreams.accounts]]\nname = {account:?}\nhome = {:?}\n", self.folder.path().join(account));
+            text +=
+                &format!("[[upstreams.accounts]]\nname = {account:?}\nhome = {:?}\n", self.folder.path().join(account));
             let loads = if loads { format!(", {LOADS} = \"yes\"") } else { String::new() };
             text += &format!("env = {{ {SOCKET} = {:?}, ACCOUNT = {account:?}{loads} }}\n", self.socket());
         }
@@ -250,7 +253,9 @@ fn a_process_that_is_told_to_is_an_agent() {
                 }
             }
             Some(_) if !id.is_null() => {
-                playing.write(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no such method"}}));
+                playing.write(
+                    &json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no such method"}}),
+                );
             }
             Some(_) | None => {}
         }

@@ -1,5 +1,6 @@
 //! When a turn goes on with the conversation that its history has at a Cascade server, and when it does not.
 
+use crate::cascade_scene::*;
 use crate::cascade_server::Next;
 use crate::scene::*;
 use crate::support::dialects::{assert_refused, assert_said, say};

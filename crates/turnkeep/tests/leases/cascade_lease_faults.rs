@@ -1,6 +1,7 @@
 //! The review's cases: what becomes of a conversation when its turn comes to nothing. Refused before anything of the turn
 //! began it is kept (1); the same after the first event of the turn drops it (0).
 
+use crate::cascade_scene::*;
 use crate::cascade_server::Next;
 use crate::scene::*;
 use crate::support::dialects::{assert_broke_off, assert_refused};
@@ -171,7 +172,7 @@ async fn leaving_that_interrupts_its_turn_cancels_it_upstream_and_drops_it() {
 async fn a_stalled_turn_is_dead_whether_or_not_its_client_leaves_at_the_same_moment() {
     for pair in streamed_and_plain() {
         for leaves in [false, true] {
-            let lines = "timeouts = { first_content = \"400ms\", between = \"400ms\" }";
+            let lines = "timeouts = { first_content = \"2s\", between = \"2s\", total = \"2s\" }";
             let place = Place::with(&["a"], lines, |plan| plan).await;
             let talk = begun(&place, pair).await;
             place.server.script([Next::Hold("two", " and more")]);
@@ -179,7 +180,7 @@ async fn a_stalled_turn_is_dead_whether_or_not_its_client_leaves_at_the_same_mom
             place.server.wait_for_turns(2).await;
             if leaves {
                 // As close to the clock's end as a test can come.
-                tokio::time::sleep(Duration::from_millis(400)).await;
+                tokio::time::sleep(Duration::from_secs(2)).await;
                 client.leave(Leave::Fin).await;
             } else if pair.stream {
                 assert_broke_off(pair, &client.reply().await, "two");

@@ -1,5 +1,6 @@
 //! A conversation's owner: an account that is busy, refreshed, replaced or removed; and a gateway that dies.
 
+use crate::cascade_scene::*;
 use crate::cascade_server::{Cascade, Next};
 use crate::scene::*;
 use crate::support::binary::serve;
@@ -114,7 +115,7 @@ async fn strict_waits_no_longer_than_the_queue_and_then_gives_it_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gateway_that_is_killed_between_turns_or_within_one_goes_on_with_none_and_repeats_nothing() {
+async fn a_gateway_that_is_killed_between_turns_or_within_one_repeats_nothing_and_goes_on_with_nothing_in_doubt() {
     for pair in streamed_and_plain() {
         for within in [false, true] {
             let server = Cascade::start().await;
@@ -139,8 +140,12 @@ async fn a_gateway_that_is_killed_between_turns_or_within_one_goes_on_with_none_
             assert_said(pair, &ask_at(&talk, addr).await.reply().await, "anew");
             let sent = server.sent();
             let last = sent.last().unwrap();
-            assert_eq!(last.messages, ["user: first", "assistant: one", "user: second"], "within {within}");
-            assert_ne!(last.conversation, sent[0].conversation, "within {within}");
+            // One that was in a turn is in doubt; one that was not may be gone on with, where the store has it.
+            let anew = last.conversation != sent[0].conversation;
+            assert!(anew || !within, "within {within}: {sent:?}");
+            let wanted: &[&str] =
+                if anew { &["user: first", "assistant: one", "user: second"] } else { &["user: second"] };
+            assert_eq!(last.messages, wanted, "within {within}");
             server.assert_transcripts_are_whole();
         }
     }

@@ -70,6 +70,8 @@ struct State {
     /// What is held is let go.
     released: bool,
     broken: Vec<String>,
+    /// It is a process of its own, and its answers tell which, and how many messages it was sent.
+    process: bool,
 }
 
 /// The server.
@@ -87,9 +89,12 @@ struct Inner {
 impl Cascade {
     /// Answers every turn with its number, `answer 1` and so on, unless the script says otherwise.
     pub async fn start() -> Cascade {
-        let state = State { instance: 1, ..State::default() };
+        Cascade::at("127.0.0.1:0", State { instance: 1, ..State::default() }).await
+    }
+
+    async fn at(place: &str, state: State) -> Cascade {
         let inner = Arc::new(Inner { state: Mutex::new(state), changed: watch::Sender::new(0) });
-        let server = Server::start(inner.clone()).await;
+        let server = Server::start(place, inner.clone()).await;
         Cascade { inner, server }
     }
 
@@ -177,6 +182,21 @@ impl Cascade {
     }
 }
 
+/// Where the test's own binary is to be a server that the gateway starts, as its environment tells.
+pub const PROCESS: &str = "CASCADE_PROCESS";
+
+#[test]
+fn a_process_that_is_told_to_is_a_server() {
+    let (Ok(_), Ok(listen)) = (std::env::var(PROCESS), std::env::var("TURNKEEP_LISTEN")) else { return };
+    // Another process with each start.
+    let instance = u8::try_from(std::process::id() % 25).unwrap();
+    let state = State { instance, process: true, ..State::default() };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let _server = runtime.block_on(Cascade::at(&listen, state));
+    // It ends with the gateway.
+    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+}
+
 impl Inner {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
@@ -242,7 +262,8 @@ impl State {
     fn send(&mut self, account: &str, body: &Value) -> (Value, Option<Next>) {
         let name = body["conversation"].as_str().unwrap_or_default().to_owned();
         let position = number(&body["position"]);
-        let messages = body["turn"]["messages"].as_array().into_iter().flatten().map(words).collect();
+        let messages: Vec<String> = body["turn"]["messages"].as_array().into_iter().flatten().map(words).collect();
+        let (heard, holds) = (messages.len(), messages.last().is_some_and(|message| message.contains("hold")));
         self.sent.push(Sent { account: account.to_owned(), conversation: name.clone(), messages, taken: false });
         let same = body["instance"].as_str().unwrap_or_default() == instance(self.instance);
         let Some(conversation) = self.conversations.get_mut(&name).filter(|_| same) else {
@@ -259,7 +280,12 @@ impl State {
             return (refused("POSITION", 0), None);
         }
         let taken = self.sent.iter().filter(|sent| sent.taken).count() + 1;
-        let next = self.script.pop_front().unwrap_or(Next::Say(format!("answer {taken}")));
+        let usual = || match (self.process, holds) {
+            (false, _) => Next::Say(format!("answer {taken}")),
+            (true, false) => Next::Say(format!("{} heard {heard}", std::process::id())),
+            (true, true) => Next::Hold("held", " for ever"),
+        };
+        let next = self.script.pop_front().unwrap_or_else(usual);
         match next {
             Next::Refuse(reason, wait) => return (refused(reason, wait), None),
             Next::RefuseLater(_) | Next::Lose => return (Value::Null, Some(next)),

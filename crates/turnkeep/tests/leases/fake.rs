@@ -66,8 +66,9 @@ impl Drop for Server {
 }
 
 impl Server {
-    pub async fn start(answers: Arc<impl Answers>) -> Server {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    /// At a free port, or `HOST:PORT`.
+    pub async fn start(at: &str, answers: Arc<impl Answers>) -> Server {
+        let listener = TcpListener::bind(at).await.unwrap();
         let addr = listener.local_addr().unwrap();
         let accepting = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {

@@ -7,6 +7,7 @@ mod bodies;
 mod chat;
 mod chat_servers;
 mod coding;
+mod devin;
 mod exhausted;
 mod faults;
 mod http2;

@@ -1,0 +1,9 @@
+//! The driver of Devin against the lab's, which is made from the public reference.
+
+mod asking;
+mod cancelling;
+mod ends;
+mod faults;
+mod resuming;
+
+use asking::{Scene, Told, scene};
