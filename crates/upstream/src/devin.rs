@@ -26,9 +26,8 @@ use handle::Handle;
 use messages::Messages;
 use session::Source;
 pub use spec::DevinSpec;
-use spec::Times;
+use spec::{Organizations, Times};
 use stand::Stand;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use turnkeep_base::{AccountId, Evidence, Fault, FaultKind, Phase};
@@ -41,7 +40,7 @@ use watch::Before;
 /// The driver of one Devin endpoint. Its conversations are mutable, and what it sends is not to be sent again by anyone.
 pub struct Devin {
     endpoint: Arc<Endpoint>,
-    organizations: BTreeMap<Arc<str>, Arc<str>>,
+    organizations: Organizations,
     times: Times,
 }
 

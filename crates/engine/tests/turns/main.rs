@@ -4,6 +4,7 @@
 
 mod abandoned;
 mod closings;
+mod costly;
 mod given_again;
 mod panics;
 mod slow;

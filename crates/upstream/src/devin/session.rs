@@ -30,7 +30,7 @@ impl Session {
                 ("status", Kind::String) => session.status = word(r)?,
                 ("status_detail", Kind::String) => session.detail = Some(word(r)?),
                 ("acus_consumed", Kind::Number) => session.milli_acus = milli(r.number()?),
-                (_, _) => drop(r.skip()?),
+                (_, _) => return r.skip().map(drop),
             }
             Ok(())
         })?;
@@ -103,7 +103,7 @@ impl Page {
                 }
                 ("end_cursor", Kind::String) => page.cursor = Some(word(r)?).filter(|cursor| !cursor.is_empty()),
                 ("has_next_page", Kind::Bool) => page.more = r.bool()?,
-                (_, _) => drop(r.skip()?),
+                (_, _) => return r.skip().map(drop),
             }
             Ok(())
         })?;
@@ -121,7 +121,7 @@ fn message(r: &mut Reader<'_>) -> Result<Message, Invalid> {
                 message.source = if r.string()? == "devin" { Source::Devin } else { Source::Other };
             }
             ("message", Kind::String) => message.text = r.string()?.into_owned(),
-            (_, _) => drop(r.skip()?),
+            (_, _) => return r.skip().map(drop),
         }
         Ok(())
     })?;

@@ -45,6 +45,9 @@ pub struct DevinSpec {
     pub loopback_only: bool,
 }
 
+/// Organisations by the name of their account.
+pub(super) type Organizations = BTreeMap<Arc<str>, Arc<str>>;
+
 /// The driver's own times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Times {
@@ -75,7 +78,7 @@ impl DevinSpec {
     }
 
     /// The parts of it, checked.
-    pub(super) fn take_apart(self) -> Result<(EndpointSpec, BTreeMap<Arc<str>, Arc<str>>, Times), EndpointError> {
+    pub(super) fn take_apart(self) -> Result<(EndpointSpec, Organizations, Times), EndpointError> {
         let wrong = |key: &'static str, what: String| EndpointError { upstream: self.name.clone(), key, what };
         for (key, time) in [("quiet", self.quiet), ("poll_first", self.poll_first), ("call_timeout", self.call_timeout)]
         {
