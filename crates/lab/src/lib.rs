@@ -8,6 +8,7 @@
 //! the same mistake here.
 
 mod accounts;
+mod acp;
 mod answer;
 mod ask;
 mod brain;
@@ -45,6 +46,7 @@ mod spelling;
 mod tls;
 
 pub use accounts::{AccountCounts, AccountSpec, AccountState, MAX_ACCOUNTS};
+pub use acp::{AgentEnd, agent};
 pub use fault::{AcceptFault, Fault, Point};
 pub use lab::{Lab, LabError, LabOptions};
 pub use ledger::{MAX_RECORDED, MAX_RECORDED_BODY_BYTES, Recorded};
