@@ -8,6 +8,7 @@
 //! the same mistake here.
 
 mod accounts;
+mod acp;
 mod answer;
 mod ask;
 mod brain;
@@ -51,6 +52,7 @@ mod spelling;
 mod tls;
 
 pub use accounts::{AccountCounts, AccountSpec, AccountState, MAX_ACCOUNTS};
+pub use acp::{AgentEnd, agent};
 pub use cascade::{CascadeCounts, MAX_CONVERSATIONS, TakenTurn, Transcript};
 pub use devin::{DevinMessage, DevinSession, DevinStep, DevinTurn};
 pub use fault::{AcceptFault, Fault, Point};

@@ -362,4 +362,10 @@ pub struct LabArgs {
     /// What to answer and where to break, in TOML
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
+    /// Be an agent of the Agent Client Protocol over standard input and output instead
+    #[arg(long, conflicts_with = "listen")]
+    pub agent: bool,
+    /// Where the agent writes down every line of both sides
+    #[arg(long, value_name = "FILE", requires = "agent")]
+    pub transcript: Option<PathBuf>,
 }

@@ -8,6 +8,7 @@ use http::{HeaderMap, StatusCode};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 use tokio::time::Instant;
 use turnkeep_agents::acp::{Acp, AcpSpec};
@@ -32,7 +33,8 @@ struct Nothing(AtomicU64);
 
 impl Ledger for Nothing {
     fn open(&self, _: AttemptOpened) -> BoxFuture<'_, Result<(), StoreError>> {
-        std::future::ready(Ok(())).boxed()
+        // It takes a moment, in which the turn holds its lease and has sent nothing.
+        tokio::task::yield_now().map(Ok).boxed()
     }
     fn close(&self, _: AttemptClosed) -> BoxFuture<'_, Result<(), StoreError>> {
         std::future::ready(Ok(())).boxed()
@@ -168,10 +170,40 @@ impl Gateway {
     }
 
     pub fn start(&self, caller: &str, stream: bool, said: &Said<'_>) -> Asking {
+        let input = self.input(caller, stream, said);
+        let turn = input.id;
+        Asking { reader: self.engine.start(input), turn, stream }
+    }
+
+    /// A turn that the test polls itself, so many times: it is dropped then, if it has not ended. True if it has.
+    pub async fn polled(&self, stream: bool, said: &Said<'_>, mut polls: usize) -> bool {
+        let input = self.input("alice", stream, said);
+        let turn = input.id;
+        let (mut task, mut reader) = self.engine.prepare(input);
+        let polled = poll_fn(|cx| {
+            if polls == 0 {
+                return Poll::Ready(false);
+            }
+            polls -= 1;
+            if task.poll_unpin(cx).is_ready() {
+                return Poll::Ready(true);
+            }
+            // The client takes what there is, all of which arrives.
+            let _head = reader.poll_head(cx);
+            while let Poll::Ready(Some(_)) = reader.poll_chunk(cx) {}
+            if let Some(ticket) = reader.ticket() {
+                ticket.turn_in(Mint::for_the_wiring().receipt(turn, Level::Acked));
+            }
+            Poll::Pending
+        });
+        tokio::time::timeout(LONG, polled).await.expect("in time")
+    }
+
+    fn input(&self, caller: &str, stream: bool, said: &Said<'_>) -> TurnInput {
         let messages: Vec<_> =
             said.iter().map(|(role, text)| serde_json::json!({"role": role, "content": text})).collect();
         let body = serde_json::json!({"model": "m", "stream": stream, "messages": messages}).to_string();
-        let input = TurnInput {
+        TurnInput {
             id: self.engine.turn_id(),
             caller: CallerScope::of_key(caller),
             terms: Terms::default(),
@@ -185,9 +217,7 @@ impl Gateway {
             timeout: None,
             received: Instant::now(),
             memory: None,
-        };
-        let turn = input.id;
-        Asking { reader: self.engine.start(input), turn, stream }
+        }
     }
 
     /// A turn, and its answer, which arrives.

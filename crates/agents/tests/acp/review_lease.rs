@@ -208,3 +208,35 @@ async fn a_lease_is_its_callers_and_its_historys_alone() {
         assert_eq!(gateway.leases().hits, 1);
     }
 }
+
+#[tokio::test]
+async fn a_lease_ends_exactly_once_wherever_its_turn_is_dropped() {
+    let ended = |leases: Leases| leases.restored + leases.advanced + leases.dropped;
+    for stream in [true, false] {
+        let gateway = Gateway::new(&[], |_| {});
+        let mut all = [0; 3];
+        for polls in 0.. {
+            let mut said = Vec::new();
+            gateway.goes_on(stream, &mut said, &format!("say {polls}")).await;
+            let (before, session) = (gateway.leases(), gateway.sessions().pop());
+            let whole =
+                gateway.polled(stream, &and(&said, "think a\ntool b\nsay c\npermission read\nsay d"), polls).await;
+            gateway.idle().await;
+            let after = gateway.leases();
+            assert_eq!(ended(after) - ended(before), after.hits - before.hits, "after {polls} polls");
+            let [restored, advanced, dropped] =
+                [after.restored - before.restored, after.advanced - before.advanced, after.dropped - before.dropped];
+            all = [all[0] + restored, all[1] + advanced, all[2] + dropped];
+            assert_eq!(after.size as u64, before.size as u64 - dropped, "after {polls} polls");
+            // What is given back was never in the agent's hands.
+            let heard = gateway.sessions().into_iter().filter(|heard| Some(heard) == session.as_ref()).count();
+            assert!(restored == 0 || heard == 1, "after {polls} polls");
+            if whole {
+                assert_eq!((advanced, heard), (1, 2));
+                break;
+            }
+        }
+        assert!(all.iter().all(|ends| *ends > 0), "each end was met: {all:?}");
+        assert_eq!(gateway.world.heard("initialize").len(), 1);
+    }
+}

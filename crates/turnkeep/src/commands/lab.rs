@@ -2,8 +2,10 @@
 
 use super::Failure;
 use crate::cli::LabArgs;
+use std::fs::OpenOptions;
 use std::io::Write;
-use turnkeep_lab::{Lab, LabOptions, Script};
+use std::path::Path;
+use turnkeep_lab::{AgentEnd, Lab, LabOptions, Script};
 
 /// Starts the lab, prints its address as the first line, and runs until `stop` is done.
 ///
@@ -19,12 +21,29 @@ pub async fn run(args: &LabArgs, out: &mut impl Write, stop: impl Future<Output 
             Script::parse(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))?
         }
     };
+    if args.agent {
+        return agent(script, args.transcript.as_deref()).await;
+    }
     let lab = Lab::start(LabOptions { listen: args.listen, tls: None, script }).await.map_err(Failure::operation)?;
     writeln!(out, "listening on http://{}", lab.addr())?;
     out.flush()?;
     stop.await;
     lab.stop().await;
     Ok(())
+}
+
+/// An agent over this process's own input and output.
+async fn agent(script: Script, transcript: Option<&Path>) -> Result<(), Failure> {
+    let open = |path: &Path| {
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        file.map_err(|error| Failure::Usage(format!("{} cannot be written: {error}", path.display())))
+    };
+    let transcript = transcript.map(open).transpose()?;
+    let input = tokio::io::BufReader::new(tokio::io::stdin());
+    match turnkeep_lab::agent(script, transcript, input, tokio::io::stdout()).await.map_err(Failure::operation)? {
+        AgentEnd::Closed => Ok(()),
+        AgentEnd::Crashed => Err(Failure::operation("the script ends the agent here")),
+    }
 }
 
 /// Done at Ctrl-C or, on Unix, at a request to terminate.
@@ -52,7 +71,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_line_is_the_address_to_call() {
-        let args = LabArgs { listen: ([127, 0, 0, 1], 0).into(), script: None };
+        let args = LabArgs { listen: ([127, 0, 0, 1], 0).into(), script: None, agent: false, transcript: None };
         let mut out = Vec::new();
         run(&args, &mut out, std::future::ready(())).await.unwrap();
         let text = String::from_utf8(out).unwrap();
@@ -65,7 +84,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("broken.toml");
         std::fs::write(&script, "[[rule").unwrap();
-        let args = LabArgs { listen: ([127, 0, 0, 1], 0).into(), script: Some(script) };
+        let args = LabArgs { listen: ([127, 0, 0, 1], 0).into(), script: Some(script), agent: false, transcript: None };
         let failure = run(&args, &mut Vec::new(), std::future::ready(())).await.unwrap_err();
         assert_eq!(failure.status(), 2);
         assert!(failure.to_string().contains("broken.toml"), "{failure}");
