@@ -5,6 +5,7 @@
     python examples/connect/server.py --port 9100 --openai http://127.0.0.1:8080/v1   # asks a llama.cpp, vLLM, ...
 
 It carries text, tools and tool calls; an image or a file is refused, as this backend has no use for them.
+With BACKEND_SECRET in its environment it serves nobody who does not bring that; OPENAI_API_KEY is for the server it asks.
 docs/upstreams/connect.md tells the rules of the service.
 """
 
@@ -80,7 +81,8 @@ class OpenAi:
     """Asks a server that speaks Chat Completions."""
 
     FINISHES = {"stop": "STOP", "length": "LENGTH", "tool_calls": "TOOL_CALLS", "content_filter": "REFUSAL"}
-    ERRORS = {400: Code.INVALID_ARGUMENT, 401: Code.UNAUTHENTICATED, 404: Code.NOT_FOUND, 429: Code.RESOURCE_EXHAUSTED}
+    # A refused key is this server's own trouble: `unauthenticated` would say that the gateway's is.
+    ERRORS = {400: Code.INVALID_ARGUMENT, 404: Code.NOT_FOUND, 429: Code.RESOURCE_EXHAUSTED}
 
     def __init__(self, url):
         self.url = url.rstrip("/") + "/chat/completions"
@@ -113,6 +115,18 @@ class OpenAi:
                 }
                 for tool in request.tools
             ]
+        choice = request.tool_choice
+        if len(choice.only) == 1 and choice.mode == pb.ToolChoice.MODE_REQUIRED:
+            body["tool_choice"] = {"type": "function", "function": {"name": choice.only[0]}}
+        elif choice.only:
+            raise ConnectError(Code.INVALID_ARGUMENT, "this backend cannot choose among some of the tools")
+        elif request.HasField("tool_choice"):
+            body["tool_choice"] = {1: "auto", 2: "none", 3: "required"}.get(choice.mode, "auto")
+        if request.output.kind == pb.OutputForm.KIND_JSON:
+            body["response_format"] = {"type": "json_object"}
+        elif request.output.kind == pb.OutputForm.KIND_JSON_SCHEMA:
+            form = {"name": request.output.name or "answer", "schema": json.loads(request.output.json_schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": form}
         if request.HasField("max_output_tokens"):
             body["max_tokens"] = request.max_output_tokens
         if request.sampling.HasField("temperature"):
@@ -122,7 +136,10 @@ class OpenAi:
         return json.dumps(body).encode()
 
     async def chat(self, request):
-        asked = urllib.request.Request(self.url, self.body(request), {"content-type": "application/json"})
+        headers = {"content-type": "application/json"}
+        if key := os.environ.get("OPENAI_API_KEY"):
+            headers["authorization"] = f"Bearer {key}"
+        asked = urllib.request.Request(self.url, self.body(request), headers)
         try:
             reply = await asyncio.to_thread(urllib.request.urlopen, asked)
         except urllib.error.HTTPError as error:
