@@ -103,9 +103,9 @@ fn section(conditions: &[String], lines: &Result<Vec<Line>>) -> String {
     }
     let _ = writeln!(
         out,
-        "\n**Leases.** A table of 10 000 records of 100 callers behind a lock; batches of 250. *advanced* puts the conversation\n\
-         under the key of the new history, *restored* back. *Begun*: turns of 100 000 that found none, as it had made room, and\n\
-         began one. µs.\n\n\
+        "\n**Leases.** A table of 10 000 records of 100 callers behind a lock; batches of 250 turns that go on with a quarter of\n\
+         them. CPU time of the measuring thread, µs. *advanced* puts the conversation under the key of the new history,\n\
+         *restored* back. *Begun*: turns of 100 000 that found none, as it had made room, and began one.\n\n\
          | handle | end | median | p99 of the batches | verdict | kept | begun |\n|---|---|---|---|---|---|---|"
     );
     for ([handling, end], [median, p99, kept, begun]) in leases() {

@@ -22,12 +22,14 @@ pub struct World {
     pub files: &'static str,
 }
 
+pub type Headers = Vec<(&'static str, String)>;
+
 #[derive(Clone, Copy)]
 pub struct Client {
     pub name: &'static str,
     pub dialect: Dialect,
     /// The client tells its session.
-    pub session: Option<fn(&World) -> Vec<(&'static str, String)>>,
+    pub session: Option<fn(&World) -> Headers>,
     /// The body of request `turn`, which holds the answers to those before.
     pub body: fn(&World, usize) -> Value,
 }
