@@ -18,6 +18,7 @@ use turnkeep_policy::accounts::{
 use turnkeep_policy::queue::{Queue, Ticket};
 use turnkeep_policy::{Moment, Tuning};
 
+use crate::ports::Native;
 use crate::route::{Route, UpstreamEntry};
 
 /// What a turn's next attempt needs, owned, so that it can wait.
@@ -41,14 +42,24 @@ pub struct Wanted {
     pub retry: bool,
     /// Where it would go best, if that costs nobody else: the first that can.
     pub preferred: Vec<AccountKey>,
-    /// The owner of the conversation that it goes on with, which comes before anybody else; with `true` nobody else will do
-    /// as long as this one can come to serve.
-    pub owner: Option<(AccountKey, bool)>,
+    /// The owner of the conversation that it goes on with, which comes before anybody else.
+    pub owner: Option<Owner>,
+}
+
+/// Who keeps the conversation that a turn goes on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The account.
+    pub account: AccountKey,
+    /// The turn's route on which it goes on.
+    pub route: usize,
+    /// Nobody else will do as long as this one can come to serve.
+    pub strict: bool,
 }
 
 impl Wanted {
     /// Asks with this turn's need.
-    fn with_need<T>(&self, only: Option<AccountKey>, ask: impl FnOnce(&Need<'_>) -> T) -> T {
+    fn with_need<T>(&self, (only, from_route): (Option<AccountKey>, usize), ask: impl FnOnce(&Need<'_>) -> T) -> T {
         let mut few = [Candidate { upstream: "", model: "", tier: Tier::Own }; 8];
         let many: Vec<Candidate<'_>>;
         let routes: &[Candidate<'_>] = if self.routes.len() <= few.len() {
@@ -62,7 +73,7 @@ impl Wanted {
         };
         ask(&Need {
             routes,
-            from_route: self.from_route,
+            from_route,
             larger: self.larger,
             tried: &self.tried,
             only,
@@ -75,18 +86,41 @@ impl Wanted {
 
     /// In whose queue the turn waits.
     fn first_upstream(&self) -> &str {
-        let routes = self.routes.get(self.from_route..).unwrap_or(&[]);
-        let asked = routes.iter().find(|route| (route.tier == Tier::Larger) == self.larger);
-        asked.map_or("", |route| &route.upstream.name)
+        if let Some(owner) = self.owner_to_ask().filter(|owner| owner.strict)
+            && let Some(route) = self.routes.get(owner.route)
+        {
+            return &route.upstream.name;
+        }
+        self.routes_asked().next().map_or("", |(_, route)| &route.upstream.name)
+    }
+
+    /// The routes that may serve.
+    fn routes_asked(&self) -> impl Iterator<Item = (usize, &Route)> {
+        let routes = self.routes.iter().enumerate().skip(self.from_route);
+        routes.filter(|(_, route)| (route.tier == Tier::Larger) == self.larger)
+    }
+
+    /// The conversation's owner, if it is to be asked before anybody else: it has not been tried, and its route is no
+    /// fallback as long as one of the model's own may serve.
+    fn owner_to_ask(&self) -> Option<Owner> {
+        let owner = self.owner.filter(|owner| self.only.is_none() && !self.tried.contains(&owner.account))?;
+        let (_, its) = self.routes_asked().find(|(at, _)| *at == owner.route)?;
+        self.routes_asked().all(|(_, route)| route.tier >= its.tier).then_some(owner)
+    }
+
+    /// The owner's endpoint is set aside for its faults, and another one may serve.
+    fn is_set_aside(&self, pool: &Pool, owner: &Owner) -> bool {
+        let its = self.routes.get(owner.route).map(|route| &route.upstream.name);
+        its.is_some_and(|its| pool.is_ejected(its) && self.routes_asked().any(|(_, route)| route.upstream.name != *its))
     }
 
     fn pick(&self, pool: &mut Pool, now: Moment) -> Result<Pick, Unavailable> {
-        self.owner_first(|only| self.with_need(only, |need| pool.pick(now, need)))
+        self.owner_first(pool, |pool, whom| self.with_need(whom, |need| pool.pick(now, need)))
     }
 
     fn take(&self, pool: &mut Pool, now: Moment) -> Result<(Pick, Taken), Unavailable> {
-        self.owner_first(|only| {
-            self.with_need(only, |need| {
+        self.owner_first(pool, |pool, whom| {
+            self.with_need(whom, |need| {
                 let pick = pool.pick(now, need)?;
                 let taken = pool.take(now, &pick, need);
                 Ok((pick, taken))
@@ -97,15 +131,19 @@ impl Wanted {
     /// Asks the conversation's owner, and then everybody.
     fn owner_first<T>(
         &self,
-        mut ask: impl FnMut(Option<AccountKey>) -> Result<T, Unavailable>,
+        pool: &mut Pool,
+        mut ask: impl FnMut(&mut Pool, (Option<AccountKey>, usize)) -> Result<T, Unavailable>,
     ) -> Result<T, Unavailable> {
-        let owner = self.owner.filter(|(owner, _)| self.only.is_none() && !self.tried.contains(owner));
-        let Some((owner, strict)) = owner else { return ask(self.only) };
-        match ask(Some(owner)) {
+        let everybody = (self.only, self.from_route);
+        let Some(owner) = self.owner_to_ask() else { return ask(pool, everybody) };
+        if !owner.strict && self.is_set_aside(pool, &owner) {
+            return ask(pool, everybody);
+        }
+        match ask(pool, (Some(owner.account), owner.route)) {
             Ok(found) => Ok(found),
             // It is there and will serve again.
-            Err(busy @ (Unavailable::AllBusy { .. } | Unavailable::AllCooling { .. })) if strict => Err(busy),
-            Err(_) => ask(None),
+            Err(busy @ (Unavailable::AllBusy { .. } | Unavailable::AllCooling { .. })) if owner.strict => Err(busy),
+            Err(_) => ask(pool, everybody),
         }
     }
 }
@@ -452,10 +490,22 @@ impl Admission {
         accounts.iter().filter_map(|id| inner.pool.key_of(id)).collect()
     }
 
-    /// The epoch of an account that may serve: another principal, removal or suspension raises it. `None` for one that is
-    /// not there.
-    pub fn epoch_of(&self, id: &AccountId) -> Option<u64> {
-        self.inner.lock().pool.epoch_of(id)
+    /// The epoch of an account, and the driver of its upstream where that has a protocol of its own. Another principal,
+    /// removal or suspension raises the epoch; an account that was never there has none.
+    pub(crate) fn owner(&self, id: &AccountId) -> (Option<u64>, Option<Arc<dyn Native>>) {
+        let inner = self.inner.lock();
+        let native = inner.entries.get(&id.upstream).and_then(|entry| entry.native().cloned());
+        (inner.pool.epoch_of(id), native)
+    }
+
+    /// How often any account's epoch has risen.
+    pub(crate) fn epoch_changes(&self) -> u64 {
+        self.inner.lock().pool.epoch_changes()
+    }
+
+    /// The provider has suspended the account.
+    pub(crate) fn is_suspended(&self, id: &AccountId) -> bool {
+        self.inner.lock().pool.is_suspended(id)
     }
 
     /// Some account could serve, now or after a wait.

@@ -373,8 +373,12 @@ impl Answering {
         self.error.take()
     }
 
-    /// What an error reply says whose body has been read whole already; nothing if it has not.
+    /// What an error reply says whose body has been read whole already; nothing if it has not, or is an answer.
     pub(crate) fn whole_error(&mut self, cx: &mut Context<'_>) -> Option<Fault> {
+        match self.way {
+            Way::Error { .. } => {}
+            Way::Stream(_) | Way::Events(_) | Way::Folded { .. } | Way::Plain { .. } => return None,
+        }
         loop {
             match self.poll_chunk(cx) {
                 Poll::Ready(Some(Ok(chunk))) => {

@@ -88,8 +88,8 @@ impl Bonds {
     }
 
     /// Commits the history with the answer. It takes the reply's receipt.
-    pub(crate) fn commit(&self, _: &Receipt, now: Moment, history: Fingerprint, account: AccountId) {
-        self.continuity.lock().commit(now, history, Owner { account, session: None });
+    pub(crate) fn commit(&self, receipt: &Receipt, now: Moment, history: Fingerprint, account: AccountId) {
+        self.continuity.lock().commit(receipt, now, history, Owner { account, session: None });
         self.commits.add();
     }
 

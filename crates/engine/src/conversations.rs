@@ -1,22 +1,34 @@
 //! The conversations that upstreams keep, for all turns: one table behind one short lock. A turn takes one out of it as a
 //! lease ([`turnkeep_policy::conversations::lease`]); the lease's end comes back here from wherever it is let go of.
+//!
+//! What the table says has changed is told to the store within the lock, so that it is written in the order in which it
+//! happened, and to the drivers outside of it.
+
+mod written;
 
 use crate::admission::Admission;
+use crate::ports::{ConversationKey, ConversationStore, KeptConversation, WallClock};
 use crate::tally::Counter;
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::time::Instant;
 use turnkeep_base::Fingerprint;
 use turnkeep_policy::Moment;
 use turnkeep_policy::conversations::{
-    CheckIn, CheckedIn, Clean, ConversationLease, Conversations, LeaseEnd, Loan, Record,
+    AGE, Change, CheckIn, CheckedIn, Clean, ConversationLease, Conversations, LeaseEnd, Loan, Record,
 };
 
 /// All conversations of one gateway.
 pub struct Desk {
-    table: Mutex<Conversations>,
+    table: Mutex<Table>,
     admission: Arc<Admission>,
+    store: Arc<dyn ConversationStore>,
+    clock: Arc<dyn WallClock>,
+    /// Leases that live.
+    taken: AtomicU64,
     /// Turns that found the conversation they go on with.
     pub hits: Counter,
     /// Turns whose history could have gone on in one, and found none.
@@ -25,8 +37,15 @@ pub struct Desk {
     pub restored: Counter,
     /// Conversations that stand under a new history.
     pub advanced: Counter,
-    /// Conversations that nobody goes on with.
+    /// Conversations that a turn was lent and that nobody goes on with.
     pub dropped: Counter,
+}
+
+#[derive(Default)]
+struct Table {
+    conversations: Conversations,
+    /// The changes of accounts' epochs that have been looked at.
+    epochs: u64,
 }
 
 impl fmt::Debug for Desk {
@@ -36,10 +55,17 @@ impl fmt::Debug for Desk {
 }
 
 impl Desk {
-    pub(crate) fn new(admission: Arc<Admission>) -> Arc<Desk> {
+    pub(crate) fn new(
+        admission: Arc<Admission>,
+        store: Arc<dyn ConversationStore>,
+        clock: Arc<dyn WallClock>,
+    ) -> Arc<Desk> {
         Arc::new(Desk {
             table: Mutex::default(),
             admission,
+            store,
+            clock,
+            taken: AtomicU64::new(0),
             hits: Counter::default(),
             misses: Counter::default(),
             restored: Counter::default(),
@@ -48,9 +74,53 @@ impl Desk {
         })
     }
 
-    /// The owner of a conversation is the account that it was.
+    /// The owner of a conversation is the account that it was, and so is the process that keeps it.
     fn stands(&self, record: &Record) -> bool {
-        self.admission.epoch_of(&record.account) == Some(record.epoch)
+        let (epoch, native) = self.admission.owner(&record.account);
+        epoch == Some(record.epoch) && native.is_none_or(|native| native.stands(&record.conversation))
+    }
+
+    /// Does something with the table, and tells of all that changes with it.
+    fn with<T>(&self, now: Moment, work: impl FnOnce(&mut Conversations) -> T) -> T {
+        let (done, lost) = {
+            let mut table = self.table.lock();
+            let Table { conversations, epochs } = &mut *table;
+            // An account that was removed or suspended takes its conversations with it, those too that nobody asks for.
+            let changes = self.admission.epoch_changes();
+            if std::mem::replace(epochs, changes) != changes {
+                conversations.sweep(|record| self.stands(record));
+            }
+            let done = work(conversations);
+            (done, self.tell(now, conversations.changes()))
+        };
+        lost.into_iter().for_each(|record| self.forget(record));
+        done
+    }
+
+    /// Tells the store. Gives what is lost.
+    fn tell(&self, now: Moment, changes: Vec<Change>) -> Vec<Record> {
+        let mut lost = Vec::new();
+        for change in changes {
+            match change {
+                Change::Stands { caller, key, record, until } => {
+                    let wall = self.clock.unix_ms();
+                    let content = written::down(&record, at(wall, now, record.ends));
+                    let key = ConversationKey { caller, key };
+                    self.store.keep_conversation(KeptConversation { key, until_ms: at(wall, now, until), content });
+                }
+                Change::Nothing { caller, key } => self.store.forget_conversation(ConversationKey { caller, key }),
+                Change::Lost(record) => lost.push(record),
+            }
+        }
+        lost
+    }
+
+    /// Nobody goes on with this conversation: its driver may let go of what is kept for it.
+    pub(crate) fn forget(&self, record: Record) {
+        let (_, native) = self.admission.owner(&record.account);
+        if let Some(native) = native {
+            native.forget(&record.account, record.conversation);
+        }
     }
 
     /// Lends the caller's conversation under this key.
@@ -60,7 +130,13 @@ impl Desk {
         caller: &Arc<str>,
         key: Fingerprint,
     ) -> Option<ConversationLease<Clean>> {
-        let found = self.table.lock().take(now, caller, key, |record| self.stands(record));
+        let found = self.with(now, |table| {
+            let found = table.take(now, caller, key, |record| self.stands(record));
+            if found.is_ok() {
+                self.taken.fetch_add(1, Ordering::Relaxed);
+            }
+            found
+        });
         match found {
             Ok(loan) => {
                 self.hits.add();
@@ -75,19 +151,59 @@ impl Desk {
 
     /// Keeps a conversation that a turn has begun.
     pub(crate) fn begin(&self, now: Moment, caller: Arc<str>, key: Fingerprint, record: Record) {
-        self.table.lock().begin(now, caller, key, record);
+        self.with(now, |table| table.begin(now, caller, key, record, |record| self.stands(record)));
     }
 
-    /// How many are kept.
-    pub fn size(&self, now: Moment) -> usize {
-        self.table.lock().len(now)
+    /// Takes up what an earlier run has written down, for so long as was left of it. Those do not come back whose account
+    /// is no longer there or is suspended, whose process is gone, or that cannot be read.
+    pub(crate) fn take_up(&self, now: Moment, kept: Vec<KeptConversation>) {
+        let wall = self.clock.unix_ms();
+        let left = |until_ms: u64| Duration::from_millis(until_ms.saturating_sub(wall));
+        let mut useless = Vec::new();
+        self.with(now, |table| {
+            for KeptConversation { key, until_ms, content } in kept {
+                let record = written::read(
+                    &content,
+                    |account| self.admission.owner(account).0,
+                    |ends_ms| now.after(left(ends_ms).min(AGE)),
+                );
+                match record {
+                    Some(record) if self.stands(&record) && !self.admission.is_suspended(&record.account) => {
+                        table.take_up(now, key.caller, key.key, record, left(until_ms));
+                    }
+                    Some(_) | None => useless.push(key),
+                }
+            }
+        });
+        useless.into_iter().for_each(|key| self.store.forget_conversation(key));
     }
+
+    /// Drops what its account's removal or suspension has taken with it; done with whatever is asked next, too.
+    pub fn sweep(&self, now: Moment) {
+        self.with(now, |_| ());
+    }
+
+    /// How many are kept. Mutable ones that are in a turn are not among them.
+    pub fn size(&self, now: Moment) -> usize {
+        self.with(now, |table| table.len(now))
+    }
+
+    /// How many turns hold one.
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+}
+
+/// A moment as wall time.
+fn at(wall_ms: u64, now: Moment, moment: Moment) -> u64 {
+    wall_ms.saturating_add(u64::try_from(now.until(moment).as_millis()).unwrap_or(u64::MAX))
 }
 
 impl CheckIn for Desk {
     fn check_in(&self, loan: Loan, end: LeaseEnd) {
         let now = self.admission.moment(Instant::now());
-        let became = self.table.lock().check_in(now, loan, end, |record| self.stands(record));
+        let became = self.with(now, |table| table.check_in(now, loan, end, |record| self.stands(record)));
+        self.taken.fetch_sub(1, Ordering::Relaxed);
         match became {
             CheckedIn::Restored => self.restored.add(),
             CheckedIn::Advanced => self.advanced.add(),

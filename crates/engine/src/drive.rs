@@ -339,6 +339,9 @@ impl Drive {
             Happened::Entry(false) => {
                 if self.machine.serves_unrecorded() {
                     self.engine.tally.unrecorded.add();
+                    if let Some(uncarriable) = self.begin_anew() {
+                        return Some(uncarriable);
+                    }
                 }
                 Event::NotRecorded
             }
@@ -421,7 +424,7 @@ impl Drive {
         self.scrub(&mut fault, None);
         match refused {
             Some(proof) => {
-                self.conversation.refused(proof);
+                self.conversation.refused(proof, &fault);
                 Event::Refused(fault)
             }
             None => Event::Fault(fault),
@@ -594,6 +597,7 @@ impl Drive {
         let here = &lease.route().upstream.name;
         let elsewhere = self.known.owners.iter().any(|owner| owner.upstream != *here);
         let resume = self.conversation.on(lease);
+        let conversation = resume.and_then(|_| self.conversation.taken_from());
         let written = match call::write(&self.input, lease.route(), elsewhere, resume) {
             Ok(written) => written,
             Err(invalid) => {
@@ -620,6 +624,7 @@ impl Drive {
             estimated_input: presumed.input,
             estimated_output: presumed.output,
             estimated_cost: price.map(|price| price.cost(&presumed)),
+            conversation,
         };
         self.attempt = Some(OpenAttempt::new(&self.engine, &entry, price));
         self.written = Some(written);
@@ -697,6 +702,11 @@ impl Drop for Drive {
     /// The task was dropped in the middle: what is open closes here. The attempt's own guard closes the ledger entry.
     fn drop(&mut self) {
         if self.end.is_none() {
+            // The upstream's turn is cancelled before anybody is told that its conversation is of no use any more.
+            self.waiting = Waiting::Nothing;
+            if let Some(answering) = &mut self.answering {
+                answering.cancel();
+            }
             self.close_turn(TurnEnd::Interrupted);
         }
         self.close_delivery(None);

@@ -8,7 +8,8 @@ use crate::fetched::Fetches;
 use crate::kept::{At, Kept};
 use crate::pipe::{ReplyReader, reply_pipe};
 use crate::ports::{
-    AnswerStore, Echo, FaultLog, KeepAnswer, KeptAnswer, Ledger, Permit, Random, Reservation, WallClock,
+    AnswerStore, ConversationStore, Echo, FaultLog, KeepAnswer, KeptAnswer, KeptConversation, Ledger, Permit, Random,
+    Reservation, WallClock,
 };
 use crate::recorder::Room;
 use crate::route::{Route, Rules};
@@ -137,6 +138,8 @@ pub struct EngineParts {
     pub faults: Arc<dyn FaultLog>,
     /// Where kept answers survive a restart.
     pub answer_store: Arc<dyn AnswerStore>,
+    /// Where upstreams' conversations survive a restart.
+    pub conversation_store: Arc<dyn ConversationStore>,
     /// Makes the receipts that later turns prove.
     pub echo: Arc<dyn Echo>,
     /// The key of the fingerprints by which content is known again; the same for as long as the store lives.
@@ -156,10 +159,10 @@ impl Engine {
     pub fn new(parts: EngineParts) -> Arc<Self> {
         let (stop, _) = watch::channel(false);
         let (idle, _) = watch::channel(0);
-        let EngineParts { admission, ledger, faults, answer_store, echo, hash_key, clock, random, tally, rules } =
-            parts;
+        let EngineParts { admission, ledger, faults, answer_store, conversation_store, .. } = parts;
+        let EngineParts { echo, hash_key, clock, random, tally, rules, .. } = parts;
         Arc::new(Engine {
-            conversations: Desk::new(admission.clone()),
+            conversations: Desk::new(admission.clone(), conversation_store, clock.clone()),
             admission,
             ledger,
             faults,
@@ -191,6 +194,11 @@ impl Engine {
     pub fn take_up_kept(&self, answers: Vec<KeptAnswer>) {
         let at = At { now: self.admission.present(), wall_ms: self.clock.unix_ms() };
         self.kept.take_up(at, answers);
+    }
+
+    /// Takes up the conversations that an earlier run kept. The accounts are known by now.
+    pub fn take_up_conversations(&self, kept: Vec<KeptConversation>) {
+        self.conversations.take_up(self.admission.present(), kept);
     }
 
     /// Bytes of the answers under way that are recorded.

@@ -183,6 +183,9 @@ pub struct AttemptOpened {
     pub estimated_output: u64,
     /// What both would cost, for an entry that is never closed; `None` for a model without a price.
     pub estimated_cost: Option<NanoUsd>,
+    /// The mutable conversation that it goes on with. It is taken from now on: with the entry it goes from the store, and
+    /// is there again only if it is kept again.
+    pub conversation: Option<ConversationKey>,
 }
 
 /// How an attempt ended.
@@ -272,7 +275,8 @@ pub struct StoreError(pub String);
 
 /// The usage ledger: one entry per attempt.
 pub trait Ledger: Send + Sync {
-    /// Writes the entry so that it survives the death of this process. Waits for that, without a batching delay.
+    /// Writes the entry so that it survives the death of this process, and in the same step takes the conversation that it
+    /// names from the store. Waits for that, without a batching delay.
     fn open(&self, entry: AttemptOpened) -> BoxFuture<'_, Result<(), StoreError>>;
     /// Hands the end of an entry over, waiting only for a place in a bounded queue. Closing twice changes nothing.
     fn close(&self, entry: AttemptClosed) -> BoxFuture<'_, Result<(), StoreError>>;
@@ -336,6 +340,46 @@ pub trait AnswerStore: Send + Sync {
     fn keep(&self, answer: KeptAnswer);
     /// Forgets one. Never waits.
     fn forget(&self, key: KeptKey);
+}
+
+/// By what a conversation that its upstream keeps is found.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConversationKey {
+    /// Whose it is, as [`turnkeep_base::CallerScope`] is written.
+    pub caller: Arc<str>,
+    /// Of the history that it goes on from.
+    pub key: Fingerprint,
+}
+
+/// A conversation that its upstream keeps, as it is written down.
+#[derive(Clone, PartialEq, Eq)]
+pub struct KeptConversation {
+    /// By what it is found.
+    pub key: ConversationKey,
+    /// Until when, Unix milliseconds.
+    pub until_ms: u64,
+    /// In the engine's own form. It holds the handle, which only its owner may know: it may reach a disk only sealed.
+    pub content: Bytes,
+}
+
+/// Without the content.
+impl std::fmt::Debug for KeptConversation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let KeptConversation { key, until_ms, content } = self;
+        let mut out = f.debug_struct("KeptConversation");
+        out.field("key", key).field("until_ms", until_ms).field("bytes", &content.len());
+        out.finish()
+    }
+}
+
+/// Where conversations survive a restart, if they may. What is kept here is in no turn: see
+/// [`AttemptOpened::conversation`]. What is kept before an entry is opened is written before it, too.
+pub trait ConversationStore: Send + Sync {
+    /// Writes one down, in the place of one with the same key. Never waits; without room, or without a master key, it does
+    /// nothing, and the conversation lives as long as this process.
+    fn keep_conversation(&self, kept: KeptConversation);
+    /// Forgets one. Never waits.
+    fn forget_conversation(&self, key: ConversationKey);
 }
 
 /// What a caller stores beyond single turns.

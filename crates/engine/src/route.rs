@@ -150,6 +150,14 @@ impl UpstreamEntry {
         }
     }
 
+    /// The driver of a protocol of its own, if it has one.
+    pub fn native(&self) -> Option<&Arc<dyn Native>> {
+        match &self.speech {
+            Speech::Dialect { .. } => None,
+            Speech::Native { port, .. } => Some(port),
+        }
+    }
+
     /// The conversations that it keeps are gone on with, and of this kind.
     pub fn conversations(&self) -> Option<Handling> {
         let kept = match self.speech {

@@ -1,6 +1,6 @@
 //! The Prometheus text, encoded from the counters at each scrape.
 
-use crate::operator::counters;
+use crate::operator::{counters, of_conversations};
 use crate::service::Gateway;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text::encode};
@@ -40,6 +40,8 @@ impl Scrape {
     fn of(gateway: &Gateway) -> Self {
         let tally = &gateway.engine.tally;
         let plain = counters(tally, gateway).into_iter().map(|(name, count)| (format!("turnkeep_{name}"), count));
+        let conversations = of_conversations(gateway).into_iter();
+        let plain = plain.chain(conversations.map(|(name, count)| (format!("turnkeep_conversations_{name}"), count)));
         let turns = tally.turns().into_iter().map(|(labels, count)| {
             let row = vec![
                 ("dialect", labels.dialect.name().to_owned()),
@@ -90,6 +92,11 @@ impl Scrape {
                     "1 while an upstream is set aside for its faults",
                     ejected(gateway),
                 ),
+                family(
+                    "turnkeep_conversations",
+                    "Upstreams' conversations, by whether a turn holds them",
+                    held(gateway),
+                ),
                 family("turnkeep_egress_closed", "Models closed by a burst of the gateway's address", closed(gateway)),
             ],
             // Billionths as a fraction: a sum of money for dashboards; the ledger has it exactly.
@@ -117,6 +124,13 @@ fn in_flight(snapshots: &[Snapshot]) -> Vec<(Vec<(&'static str, String)>, u64)> 
         *upstreams.entry(snapshot.id.upstream.to_string()).or_default() += u64::from(snapshot.in_flight);
     }
     upstreams.into_iter().map(|(upstream, count)| (vec![("upstream", upstream)], count)).collect()
+}
+
+fn held(gateway: &Gateway) -> Vec<(Vec<(&'static str, String)>, u64)> {
+    let engine = &gateway.engine;
+    let idle = engine.conversations.size(engine.admission.present()) as u64;
+    let states = [("idle", idle), ("taken", engine.conversations.taken())];
+    states.into_iter().map(|(state, count)| (vec![("state", state.to_owned())], count)).collect()
 }
 
 fn ejected(gateway: &Gateway) -> Vec<(Vec<(&'static str, String)>, u64)> {

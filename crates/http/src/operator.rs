@@ -84,6 +84,19 @@ pub fn counters(tally: &Tally, gateway: &Gateway) -> Vec<(&'static str, u64)> {
     list
 }
 
+/// The counters of upstreams' conversations, by name.
+pub(crate) fn of_conversations(gateway: &Gateway) -> [(&'static str, u64); 6] {
+    let conversations = &gateway.engine.conversations;
+    [
+        ("hits", conversations.hits.get()),
+        ("misses", conversations.misses.get()),
+        ("restored", conversations.restored.get()),
+        ("advanced", conversations.advanced.get()),
+        ("dropped", conversations.dropped.get()),
+        ("held", gateway.engine.kept.holds.get()),
+    ]
+}
+
 /// The counters as JSON.
 pub fn connect_metrics(gateway: &Gateway) -> Response<ReplyBody> {
     let tally = &gateway.engine.tally;

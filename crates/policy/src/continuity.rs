@@ -11,7 +11,7 @@ use crate::moment::Moment;
 use crate::recent::{OfAccount, Recent};
 use std::sync::Arc;
 use std::time::Duration;
-use turnkeep_base::{AccountId, Fingerprint};
+use turnkeep_base::{AccountId, Fingerprint, Receipt};
 
 /// Entries that are kept, unless something else is asked for.
 pub const ENTRIES: usize = 10_000;
@@ -47,8 +47,9 @@ impl Continuity {
         Continuity { owners: Recent::new(entries) }
     }
 
-    /// Writes down who answered; in the place of what was known under this key.
-    pub fn commit(&mut self, now: Moment, key: Fingerprint, mut owner: Owner) {
+    /// Writes down who answered; in the place of what was known under this key. It takes the reply's receipt: a client that
+    /// never had the answer does not go on from it.
+    pub fn commit(&mut self, _: &Receipt, now: Moment, key: Fingerprint, mut owner: Owner) {
         owner.session = owner.session.filter(|session| session.len() <= MAX_SESSION);
         self.owners.put(now, key, owner, IDLE);
     }

@@ -14,7 +14,7 @@ mod tests;
 pub use lease::{CheckIn, Clean, Completed, ConversationLease, LeaseEnd, RefusalProof, Sent};
 
 use crate::moment::Moment;
-use crate::shelf::{Shelf, ShelfBounds};
+use crate::shelf::{Gone, Shelf, ShelfBounds};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,15 +72,15 @@ pub struct Record {
     pub epoch: u64,
     /// The upstream's name of the model that it is with.
     pub model: Arc<str>,
-    /// When it was begun.
-    pub created: Moment,
+    /// When it ends however much it is used.
+    pub ends: Moment,
     /// A refused send may have moved it: its position is to be read again before the next one.
     pub reread: bool,
 }
 
 impl Record {
     fn until(&self, now: Moment) -> Moment {
-        now.after(IDLE).min(self.created.after(AGE))
+        now.after(IDLE).min(self.ends)
     }
 
     fn bytes(&self) -> usize {
@@ -134,10 +134,37 @@ pub enum CheckedIn {
     Dropped,
 }
 
+/// What has changed for whoever writes conversations down, and for their drivers; in the order in which it happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// This stands under the key, until then unless it is used.
+    Stands {
+        /// Whose it is.
+        caller: Arc<str>,
+        /// The key.
+        key: Fingerprint,
+        /// The conversation.
+        record: Record,
+        /// Its end.
+        until: Moment,
+    },
+    /// Nothing stands under the key. A mutable conversation that is lent is not told: it may come back.
+    Nothing {
+        /// Whose it was.
+        caller: Arc<str>,
+        /// The key.
+        key: Fingerprint,
+    },
+    /// Nobody goes on with this mutable conversation: what its upstream keeps for it may go. An immutable one is not told:
+    /// a turn that it is lent to may still go on from it.
+    Lost(Record),
+}
+
 /// The conversations, bounded.
 #[derive(Clone, Debug)]
 pub struct Conversations {
-    shelf: Shelf<Record>,
+    shelf: Shelf<Box<Record>>,
+    changes: Vec<Change>,
 }
 
 impl Default for Conversations {
@@ -149,18 +176,23 @@ impl Default for Conversations {
 impl Conversations {
     /// None yet.
     pub fn new(bounds: ShelfBounds) -> Conversations {
-        Conversations { shelf: Shelf::new(bounds) }
+        Conversations { shelf: Shelf::new(bounds), changes: Vec::new() }
     }
 
     /// How many are kept. Mutable ones that are in a turn are not among them.
     pub fn len(&mut self, now: Moment) -> usize {
-        self.shelf.expire(now);
+        self.expire(now);
         self.shelf.len()
     }
 
     /// None is kept.
     pub fn is_empty(&self) -> bool {
         self.shelf.is_empty()
+    }
+
+    /// What has changed since this was last asked. To be asked after each of the others, so that it stays short.
+    pub fn changes(&mut self) -> Vec<Change> {
+        std::mem::take(&mut self.changes)
     }
 
     /// Lends the caller's conversation under this key. `stands` tells whether its account and its process are still what
@@ -172,29 +204,48 @@ impl Conversations {
         key: Fingerprint,
         stands: impl FnOnce(&Record) -> bool,
     ) -> Result<Loan, Miss> {
-        self.shelf.expire(now);
-        let record = self.shelf.get(now, caller, &key).ok_or(Miss::Unknown)?;
-        if !stands(record) {
-            self.shelf.take(caller, &key);
+        self.expire(now);
+        let record = *self.shelf.take(caller, &key).ok_or(Miss::Unknown)?;
+        if !stands(&record) {
+            self.drop_from(caller.clone(), key, record);
             return Err(Miss::Stale);
         }
-        let record = self.shelf.take(caller, &key).ok_or(Miss::Unknown)?;
         match record.handling {
             Handling::Mutable => {}
             // Put back at once: it is lent, not taken, and was used now.
-            Handling::Immutable => self.put(now, caller.clone(), key, record.clone()),
+            Handling::Immutable => drop(self.put(now, caller.clone(), key, record.clone())),
         }
         Ok(Loan { caller: caller.clone(), key, record })
     }
 
-    /// Keeps a conversation that a turn has begun, in the place of what stands under its key. False if its handle is too
-    /// long to be kept.
-    pub fn begin(&mut self, now: Moment, caller: Arc<str>, key: Fingerprint, record: Record) -> bool {
-        if record.conversation.handle.len() > MAX_HANDLE {
+    /// Keeps a conversation that a turn has begun, in the place of what stands under its key. False if it is not kept: its
+    /// handle is too long, `stands` (as in [`Conversations::take`]) says that it is of no use already, or there is no room.
+    pub fn begin(
+        &mut self,
+        now: Moment,
+        caller: Arc<str>,
+        key: Fingerprint,
+        record: Record,
+        stands: impl FnOnce(&Record) -> bool,
+    ) -> bool {
+        if record.conversation.handle.len() > MAX_HANDLE || !stands(&record) {
+            self.lose(record);
             return false;
         }
-        self.put(now, caller, key, record);
-        true
+        self.put(now, caller, key, record)
+    }
+
+    /// Takes up what an earlier run has kept, for so long as was left of it.
+    pub fn take_up(&mut self, now: Moment, caller: Arc<str>, key: Fingerprint, record: Record, left: Duration) {
+        let (bytes, until) = (record.bytes(), now.after(left).min(record.until(now)));
+        let (replaced, gone) = self.shelf.put_telling(now, caller, key, bytes, until, Box::new(record));
+        self.note_gone(replaced, gone);
+    }
+
+    /// Drops all that do not stand: accounts have changed.
+    pub fn sweep(&mut self, mut stands: impl FnMut(&Record) -> bool) {
+        let gone = self.shelf.retain_telling(|record| stands(record));
+        self.note_gone(None, gone);
     }
 
     /// Takes back what was lent. `stands` is asked as in [`Conversations::take`]: a conversation of an older epoch, or of a
@@ -206,51 +257,117 @@ impl Conversations {
         end: LeaseEnd,
         stands: impl FnOnce(&Record) -> bool,
     ) -> CheckedIn {
+        self.expire(now);
         let Loan { caller, key, mut record } = loan;
         let stands = stands(&record);
         match (record.handling, end) {
-            (_, LeaseEnd::Restored { .. } | LeaseEnd::Advanced { .. }) if !stands => {
-                if record.handling == Handling::Immutable {
-                    self.shelf.take(&caller, &key);
-                }
-                CheckedIn::Dropped
-            }
             (Handling::Mutable, LeaseEnd::Restored { reread }) => {
                 // A newer one under its key has replaced it: another turn went on from the same history.
-                if self.shelf.get(now, &caller, &key).is_some() {
+                if !stands || self.shelf.get(now, &caller, &key).is_some() {
+                    self.drop_from(caller, key, record);
                     return CheckedIn::Dropped;
                 }
                 record.reread |= reread;
-                self.put(now, caller, key, record);
-                CheckedIn::Restored
+                if self.put(now, caller, key, record) { CheckedIn::Restored } else { CheckedIn::Dropped }
             }
-            (Handling::Mutable | Handling::Immutable, LeaseEnd::Advanced { key, conversation }) => {
+            (Handling::Mutable, LeaseEnd::Advanced { key: next, conversation }) => {
+                if conversation.handle != record.conversation.handle {
+                    self.lose(record.clone());
+                }
+                let record = Record { conversation, reread: false, ..record };
+                let keeps = stands && record.conversation.handle.len() <= MAX_HANDLE;
+                if !keeps || next != key {
+                    self.note_nothing(caller.clone(), key);
+                }
+                if !keeps {
+                    self.lose(record);
+                    return CheckedIn::Dropped;
+                }
+                if self.put(now, caller, next, record) { CheckedIn::Advanced } else { CheckedIn::Dropped }
+            }
+            (Handling::Mutable, LeaseEnd::Interrupted | LeaseEnd::Dead { .. }) => {
+                self.drop_from(caller, key, record);
+                CheckedIn::Dropped
+            }
+            (Handling::Immutable, LeaseEnd::Advanced { .. }) if !stands => self.forget_branch(&caller, key, &record),
+            (Handling::Immutable, LeaseEnd::Advanced { key, conversation }) => {
                 if conversation.handle.len() > MAX_HANDLE {
                     return CheckedIn::Dropped;
                 }
                 // Each answer of a chain is a conversation of its own.
-                let created = match record.handling {
-                    Handling::Mutable => record.created,
-                    Handling::Immutable => now,
-                };
-                self.put(now, caller, key, Record { conversation, created, reread: false, ..record });
-                CheckedIn::Advanced
+                let ends = now.after(AGE);
+                let next = Record { conversation, ends, reread: false, ..record };
+                if self.put(now, caller, key, next) { CheckedIn::Advanced } else { CheckedIn::Dropped }
             }
-            (Handling::Mutable, LeaseEnd::Interrupted | LeaseEnd::Dead { .. }) => CheckedIn::Dropped,
-            (Handling::Immutable, LeaseEnd::Dead { gone: true }) => {
-                self.shelf.take(&caller, &key);
-                CheckedIn::Dropped
-            }
+            (Handling::Immutable, LeaseEnd::Dead { gone: true }) => self.forget_branch(&caller, key, &record),
             // Nothing that a turn does to a branch changes what it branched from.
             (
                 Handling::Immutable,
                 LeaseEnd::Restored { .. } | LeaseEnd::Interrupted | LeaseEnd::Dead { gone: false },
-            ) => CheckedIn::Restored,
+            ) => {
+                if stands {
+                    CheckedIn::Restored
+                } else {
+                    self.forget_branch(&caller, key, &record)
+                }
+            }
         }
     }
 
-    fn put(&mut self, now: Moment, caller: Arc<str>, key: Fingerprint, record: Record) {
+    /// Removes an immutable conversation, unless another one stands in its place by now.
+    fn forget_branch(&mut self, caller: &Arc<str>, key: Fingerprint, record: &Record) -> CheckedIn {
+        let kept = self.shelf.get(Moment(0), caller, &key);
+        if kept.is_some_and(|kept| kept.conversation.handle == record.conversation.handle) {
+            self.shelf.take(caller, &key);
+            self.note_nothing(caller.clone(), key);
+        }
+        CheckedIn::Dropped
+    }
+
+    fn expire(&mut self, now: Moment) {
+        let gone = self.shelf.expire_telling(now);
+        self.note_gone(None, gone);
+    }
+
+    /// False if it is not kept.
+    fn put(&mut self, now: Moment, caller: Arc<str>, key: Fingerprint, record: Record) -> bool {
         let (bytes, until) = (record.bytes(), record.until(now));
-        self.shelf.put(now, caller, key, bytes, until, record);
+        let (replaced, gone) = self.shelf.put_telling(now, caller.clone(), key, bytes, until, Box::new(record.clone()));
+        let kept = !gone.iter().any(|(name, _)| name.0 == caller && name.1 == key);
+        let replaced = replaced.filter(|old| old.conversation.handle != record.conversation.handle);
+        if kept {
+            self.changes.push(Change::Stands { caller, key, record, until });
+        }
+        self.note_gone(replaced, gone);
+        kept
+    }
+
+    fn note_gone(&mut self, replaced: Option<Box<Record>>, gone: Gone<Box<Record>>) {
+        if let Some(record) = replaced {
+            self.lose(*record);
+        }
+        for ((caller, key), record) in gone {
+            self.note_nothing(caller, key);
+            self.lose(*record);
+        }
+    }
+
+    /// Its place is empty, unless another one has taken it.
+    fn note_nothing(&mut self, caller: Arc<str>, key: Fingerprint) {
+        if self.shelf.get(Moment(0), &caller, &key).is_none() {
+            self.changes.push(Change::Nothing { caller, key });
+        }
+    }
+
+    fn lose(&mut self, record: Record) {
+        match record.handling {
+            Handling::Mutable => self.changes.push(Change::Lost(record)),
+            Handling::Immutable => {}
+        }
+    }
+
+    fn drop_from(&mut self, caller: Arc<str>, key: Fingerprint, record: Record) {
+        self.note_nothing(caller, key);
+        self.lose(record);
     }
 }

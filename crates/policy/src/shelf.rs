@@ -23,6 +23,13 @@ pub struct ShelfBounds {
 /// Whose and what.
 pub type Name = (Arc<str>, Fingerprint);
 
+/// What is no longer kept.
+pub type Gone<T> = Vec<(Name, T)>;
+
+fn names<T>(gone: Gone<T>) -> Vec<Name> {
+    gone.into_iter().map(|(name, _)| name).collect()
+}
+
 #[derive(Clone, Debug)]
 struct Thing<T> {
     value: T,
@@ -117,11 +124,24 @@ impl<T> Shelf<T> {
         until: Moment,
         value: T,
     ) -> Vec<Name> {
-        self.remove(&caller, &key);
-        let mut gone = self.expire(now);
+        names(self.put_telling(now, caller, key, bytes, until, value).1)
+    }
+
+    /// As [`Shelf::put`], giving all that is no longer kept itself: what stood in its place first.
+    pub fn put_telling(
+        &mut self,
+        now: Moment,
+        caller: Arc<str>,
+        key: Fingerprint,
+        bytes: usize,
+        until: Moment,
+        value: T,
+    ) -> (Option<T>, Gone<T>) {
+        let replaced = self.take(&caller, &key);
+        let mut gone = self.expire_telling(now);
         if bytes > self.bounds.bytes || self.bounds.count == 0 || until <= self.clock {
-            gone.push((caller, key));
-            return gone;
+            gone.push(((caller, key), value));
+            return (replaced, gone);
         }
         self.came += 1;
         let thing = Thing { value, bytes, until, came: self.came };
@@ -131,16 +151,16 @@ impl<T> Shelf<T> {
         self.count += 1;
         self.bytes += bytes;
         while self.count > self.bounds.count
-            && let Some(name) = self.give_way(&caller, |shelf| shelf.by_count.last(), |mark| mark.count)
+            && let Some(other) = self.give_way(&caller, |shelf| shelf.by_count.last(), |mark| mark.count)
         {
-            gone.push(name);
+            gone.push(other);
         }
         while self.bytes > self.bounds.bytes
-            && let Some(name) = self.give_way(&caller, |shelf| shelf.by_bytes.last(), |mark| mark.bytes)
+            && let Some(other) = self.give_way(&caller, |shelf| shelf.by_bytes.last(), |mark| mark.bytes)
         {
-            gone.push(name);
+            gone.push(other);
         }
-        gone
+        (replaced, gone)
     }
 
     /// The caller's thing.
@@ -162,6 +182,11 @@ impl<T> Shelf<T> {
 
     /// Removes what is over. Gives its names.
     pub fn expire(&mut self, now: Moment) -> Vec<Name> {
+        names(self.expire_telling(now))
+    }
+
+    /// Removes what is over, and gives it.
+    pub fn expire_telling(&mut self, now: Moment) -> Gone<T> {
         self.clock = self.clock.max(now);
         let mut gone = Vec::new();
         while let Some((due, caller)) = self.by_due.first()
@@ -170,8 +195,24 @@ impl<T> Shelf<T> {
             let caller = caller.clone();
             let first = self.holders.get(&caller).and_then(|holder| holder.by_end.first());
             let Some(&(_, key)) = first else { break };
-            self.remove(&caller, &key);
-            gone.push((caller, key));
+            let Some(thing) = self.remove(&caller, &key) else { break };
+            gone.push(((caller, key), thing.value));
+        }
+        gone
+    }
+
+    /// Removes what this does not hold for, and gives it. Looks at everything.
+    pub fn retain_telling(&mut self, mut keep: impl FnMut(&T) -> bool) -> Gone<T> {
+        let mut over = Vec::new();
+        for (caller, holder) in &self.holders {
+            let doomed = holder.things.iter().filter(|(_, thing)| !keep(&thing.value));
+            over.extend(doomed.map(|(key, _)| (caller.clone(), *key)));
+        }
+        let mut gone = Vec::with_capacity(over.len());
+        for (caller, key) in over {
+            if let Some(value) = self.take(&caller, &key) {
+                gone.push(((caller, key), value));
+            }
         }
         gone
     }
@@ -197,13 +238,13 @@ impl<T> Shelf<T> {
         came: &Arc<str>,
         largest: impl Fn(&Self) -> Option<&(usize, Arc<str>)>,
         share: impl Fn(Mark) -> usize,
-    ) -> Option<Name> {
+    ) -> Option<(Name, T)> {
         let (most, caller) = largest(self)?;
         let own = self.holders.get(came).and_then(Holder::mark).map(share);
         let caller = if own == Some(*most) { came.clone() } else { caller.clone() };
         let key = self.holders.get(&caller).and_then(|holder| holder.by_age.first_key_value()).map(|(_, key)| *key)?;
-        self.remove(&caller, &key)?;
-        Some((caller, key))
+        let thing = self.remove(&caller, &key)?;
+        Some(((caller, key), thing.value))
     }
 
     fn remove(&mut self, caller: &str, key: &Fingerprint) -> Option<Thing<T>> {

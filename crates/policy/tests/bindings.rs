@@ -5,7 +5,8 @@ mod support;
 
 use proptest::prelude::*;
 use std::time::Duration;
-use turnkeep_base::{AccountId, Fingerprint};
+use turnkeep_base::receipt::Level;
+use turnkeep_base::{AccountId, Fingerprint, Mint, Receipt, TurnId};
 use turnkeep_policy::Moment;
 use turnkeep_policy::affinity::{self, Affinities};
 use turnkeep_policy::continuity::{self, Continuity, Owner};
@@ -20,6 +21,10 @@ fn key(n: u32) -> Fingerprint {
 
 fn id(n: u32) -> AccountId {
     support::account("u", n).id
+}
+
+fn receipt() -> Receipt {
+    Mint::for_the_wiring().receipt(TurnId::new(0, 0), Level::Acked)
 }
 
 fn owner(n: u32, session: Option<&str>) -> Owner {
@@ -119,7 +124,7 @@ proptest! {
                 Step::Put { key: n, account, minutes } => {
                     let owner = owner(account, minutes.is_multiple_of(2).then_some("s"));
                     list.put(now, key(n), owner.clone(), continuity::IDLE);
-                    continuity.commit(now, key(n), owner);
+                    continuity.commit(&receipt(), now, key(n), owner);
                 }
                 Step::Find(n) => prop_assert_eq!(continuity.find(now, &key(n)).cloned(), list.find(now, key(n))),
                 Step::Forget(n) => {
@@ -183,7 +188,7 @@ fn what_belongs_to_an_account_that_is_gone_is_forgotten_and_nothing_else_is() {
     let now = Moment(0);
     for n in 0..60 {
         affinities.bind(now, key(n), id(n % 3), affinity::TTL);
-        continuity.commit(now, key(n), owner(n % 3, None));
+        continuity.commit(&receipt(), now, key(n), owner(n % 3, None));
     }
     assert_eq!((affinities.forget_account(&id(1)), continuity.forget_account(&id(1))), (20, 20));
     assert_eq!((affinities.forget_account(&id(1)), continuity.forget_account(&id(9))), (0, 0));
@@ -198,7 +203,7 @@ fn a_conversation_is_remembered_for_a_day_after_its_last_use() {
     let mut continuity = Continuity::new(continuity::ENTRIES);
     let almost = continuity::IDLE - Duration::from_millis(1);
     let now = Moment(5);
-    continuity.commit(now, key(1), owner(1, Some("s-1")));
+    continuity.commit(&receipt(), now, key(1), owner(1, Some("s-1")));
     let now = now.after(almost);
     assert_eq!(continuity.find(now, &key(1)), Some(&owner(1, Some("s-1"))));
     let now = now.after(almost);
@@ -210,8 +215,8 @@ fn a_conversation_is_remembered_for_a_day_after_its_last_use() {
 fn a_sessions_id_that_is_too_long_is_not_kept_but_the_account_is() {
     let mut continuity = Continuity::new(2);
     let fits = "x".repeat(continuity::MAX_SESSION);
-    continuity.commit(Moment(0), key(1), owner(1, Some(&fits)));
-    continuity.commit(Moment(0), key(2), owner(1, Some(&format!("{fits}x"))));
+    continuity.commit(&receipt(), Moment(0), key(1), owner(1, Some(&fits)));
+    continuity.commit(&receipt(), Moment(0), key(2), owner(1, Some(&format!("{fits}x"))));
     assert_eq!(continuity.find(Moment(0), &key(1)), Some(&owner(1, Some(&fits))));
     assert_eq!(continuity.find(Moment(0), &key(2)), Some(&owner(1, None)));
 }

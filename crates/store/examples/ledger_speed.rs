@@ -63,6 +63,7 @@ async fn run(store: Arc<SqliteStore>, task: u128, pairs: usize) -> Vec<Duration>
             estimated_output: 0,
             estimated_cost: Some(37_035_000),
             labels: "{}".into(),
+            conversation: None,
         };
         let began = Instant::now();
         store.open(entry).await.unwrap();

@@ -10,7 +10,10 @@ use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 use std::time::Duration;
 use turnkeep_base::{AccountId, Secret, TurnId};
-use turnkeep_engine::ports::{AnswerStore, ContentStore, FaultLog, FaultRecord, KeptAnswer, Ledger, StoreError};
+use turnkeep_engine::ports::{
+    AnswerStore, ContentStore, ConversationStore, FaultLog, FaultRecord, KeptAnswer, KeptConversation, Ledger,
+    StoreError,
+};
 
 /// A store. Every write answers when it is committed (and so survives the death of this process), except
 /// [`Ledger::close`], which answers when it is queued; [`Store::flush`] waits for those. Writes are applied in the
@@ -30,7 +33,7 @@ use turnkeep_engine::ports::{AnswerStore, ContentStore, FaultLog, FaultRecord, K
 /// [`FaultLog::note`] never waits and promises least: a proof is written with the next transaction, one that could not
 /// be is tried again, and what finds no room is lost and counted. Its texts are cut to their bounds. Proofs are kept
 /// until they are too old ([`Store::prune`]) or too many: then the oldest give way.
-pub trait Store: Ledger + FaultLog + AnswerStore + ContentStore {
+pub trait Store: Ledger + FaultLog + AnswerStore + ConversationStore + ContentStore {
     /// Waits until every write that was queued before is committed, what nobody waits for too. An error means the writes
     /// with an answer or an end of their own; a fault, an entry of a turn answered again, or a kept answer that could
     /// not be written is not one.
@@ -61,9 +64,12 @@ pub trait Store: Ledger + FaultLog + AnswerStore + ContentStore {
     /// The kept answers whose time is not over, the soonest to end first. Those past it and those that do not open, as
     /// without the master key they were sealed under, are deleted.
     fn kept_answers(&self) -> BoxFuture<'_, Result<Vec<KeptAnswer>, StoreError>>;
-    /// Changes to kept answers that were never written, since start; those that a store without a master key leaves
+    /// Changes to kept answers and upstreams' conversations that were never written, since start; those that a store without a master key leaves
     /// undone are not counted.
     fn answers_lost(&self) -> u64;
+    /// The upstreams' conversations that are in no turn, whose time is not over, the soonest to end first. Those past it
+    /// and those that do not open are deleted.
+    fn kept_conversations(&self) -> BoxFuture<'_, Result<Vec<KeptConversation>, StoreError>>;
     /// A key for fingerprints, the same for the life of the database and unlike any other's: what is kept under one is
     /// found again after a restart.
     fn fingerprint_key(&self) -> [u8; 32];

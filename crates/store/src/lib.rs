@@ -16,6 +16,7 @@ mod backup;
 mod checkpoint;
 mod clock;
 mod contract;
+mod conversation_sql;
 mod error;
 mod fault;
 mod fault_sql;
@@ -26,6 +27,7 @@ mod key;
 mod key_sql;
 mod ledger_sql;
 mod memory;
+mod memory_conversations;
 mod memory_faults;
 mod memory_kept;
 mod memory_stored;
@@ -68,5 +70,8 @@ pub use rekey::{RekeyError, Rekeyed, rekey};
 pub use restore::{RestoreError, Restored, restore};
 pub use seal::{MasterKey, MasterKeyError};
 pub use sqlite::{Role, SqliteStore, StoreOptions};
-pub use turnkeep_engine::ports::{AnswerStore, ContentStore, FaultLog, FaultRecord, KeptAnswer, Ledger, StoreError};
+pub use turnkeep_engine::ports::{
+    AnswerStore, ContentStore, ConversationStore, FaultLog, FaultRecord, KeptAnswer, KeptConversation, Ledger,
+    StoreError,
+};
 pub use url::{BadStoreUrl, StoreUrl};

@@ -7,6 +7,7 @@ use crate::contract::{Store, own_name, removal, switched};
 use crate::error::RecordError;
 use crate::key::{self, KeyRecord, KeySnapshot, NewKey, Pepper, random_bytes};
 use crate::ledger_sql::was_never_sent;
+use crate::memory_conversations::MemoryConversations;
 use crate::memory_faults::MemoryFaults;
 use crate::memory_kept::MemoryKept;
 use crate::memory_stored::MemoryStored;
@@ -25,8 +26,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use turnkeep_base::{AccountId, AttemptId, Secret, TurnId};
 use turnkeep_engine::ports::{
-    AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, ContentStore, FaultLog, FaultRecord, KeptAnswer, KeptKey,
-    Ledger, StoreError, StoredKey, StoredThing, WallClock,
+    AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, ContentStore, ConversationKey, ConversationStore,
+    FaultLog, FaultRecord, KeptAnswer, KeptConversation, KeptKey, Ledger, StoreError, StoredKey, StoredThing,
+    WallClock,
 };
 
 /// Ledger entries kept.
@@ -39,6 +41,7 @@ pub struct MemoryStore {
     state: Mutex<State>,
     faults: MemoryFaults,
     answers: MemoryKept,
+    conversations: MemoryConversations,
     stored: MemoryStored,
     pepper: Pepper,
     seal: Option<SealKey>,
@@ -71,6 +74,7 @@ impl MemoryStore {
             state: Mutex::default(),
             faults: MemoryFaults::default(),
             answers: MemoryKept::default(),
+            conversations: MemoryConversations::default(),
             stored: MemoryStored::default(),
             pepper: Pepper::random()?,
             seal,
@@ -146,6 +150,9 @@ impl Ledger for MemoryStore {
                 closed: None,
             };
             state.ledger.insert(entry.attempt, kept);
+            if let Some(taken) = &entry.conversation {
+                self.conversations.remove(taken);
+            }
             Ok(())
         })
     }
@@ -211,6 +218,16 @@ impl AnswerStore for MemoryStore {
 
     fn forget(&self, key: KeptKey) {
         self.answers.forget(&key);
+    }
+}
+
+impl ConversationStore for MemoryStore {
+    fn keep_conversation(&self, kept: KeptConversation) {
+        self.conversations.keep(kept);
+    }
+
+    fn forget_conversation(&self, key: ConversationKey) {
+        self.conversations.remove(&key);
     }
 }
 
@@ -322,6 +339,10 @@ impl Store for MemoryStore {
         self.answers.lost()
     }
 
+    fn kept_conversations(&self) -> BoxFuture<'_, Result<Vec<KeptConversation>, StoreError>> {
+        self.with(move |_| Ok(self.conversations.load(self.clock.unix_ms())))
+    }
+
     fn fingerprint_key(&self) -> [u8; 32] {
         self.pepper.fingerprint_key()
     }
@@ -358,7 +379,9 @@ impl Store for MemoryStore {
             let (from_day, had) = (keep.spend_from(), state.spend.len());
             state.spend.retain(|(day, _), _| u64::from(*day) >= from_day);
             let spend = (had - state.spend.len()) as u64;
-            let answers = self.answers.prune(keep.now_ms) + self.stored.prune(keep.now_ms);
+            let answers = self.answers.prune(keep.now_ms)
+                + self.stored.prune(keep.now_ms)
+                + self.conversations.prune(keep.now_ms);
             Ok(Pruned { faults: self.faults.prune(keep.faults_from()) as u64, ledger, answers, spend })
         })
     }

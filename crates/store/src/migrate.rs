@@ -14,6 +14,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../migrations/0003_switches.sql"),
     include_str!("../../../migrations/0004_money.sql"),
     include_str!("../../../migrations/0005_stored.sql"),
+    include_str!("../../../migrations/0007_conversations.sql"),
 ];
 
 /// The newest schema of this version.

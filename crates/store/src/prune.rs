@@ -4,7 +4,7 @@
 use crate::error::RecordError;
 use crate::sqlite::SqliteStore;
 use crate::usage_sql::DAY_MS;
-use crate::{fault_sql, kept_sql, ledger_sql, stored_sql, usage_sql};
+use crate::{conversation_sql, fault_sql, kept_sql, ledger_sql, stored_sql, usage_sql};
 use rusqlite::Connection;
 use turnkeep_base::{AttemptId, TurnId};
 use turnkeep_engine::ports::StoreError;
@@ -42,7 +42,7 @@ pub struct Pruned {
     pub faults: u64,
     /// Ledger entries.
     pub ledger: u64,
-    /// Kept answers, and stored responses and conversations.
+    /// Kept answers, stored responses and conversations, and upstreams' conversations.
     pub answers: u64,
     /// Days of a caller's spending.
     pub spend: u64,
@@ -81,6 +81,7 @@ pub(crate) async fn sqlite(store: &SqliteStore, keep: Keep) -> Result<Pruned, St
     let too_many = batches(store, ANSWERS, move |conn| kept_sql::shrink(conn, ANSWERS)).await?;
     let ended = batches(store, ANSWERS, move |conn| stored_sql::prune(conn, now_ms, ANSWERS)).await?;
     let ended = ended + store.stored.prune(now_ms);
+    let ended = ended + batches(store, BATCH, move |conn| conversation_sql::prune(conn, now_ms, BATCH)).await?;
     Ok(Pruned { faults, ledger, answers: over + too_many + ended, spend })
 }
 

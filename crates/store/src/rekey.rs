@@ -6,7 +6,7 @@ use crate::error::{OpenError, RecordError};
 use crate::key::random_bytes;
 use crate::seal::{MasterKey, SealKey};
 use crate::sqlite::connect;
-use crate::{account_sql, file, kept_sql, migrate, standing_sql, stored_sql};
+use crate::{account_sql, conversation_sql, file, kept_sql, migrate, standing_sql, stored_sql};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::path::Path;
 use turnkeep_engine::ports::WallClock;
@@ -16,7 +16,7 @@ use turnkeep_engine::ports::WallClock;
 pub struct Rekeyed {
     /// Accounts' secrets. References are not sealed and not counted.
     pub secrets: u64,
-    /// Kept answers, and stored responses and conversations.
+    /// Kept answers, stored responses and conversations, and upstreams' conversations.
     pub answers: u64,
 }
 
@@ -60,6 +60,7 @@ pub fn rekey(
     let secrets = secrets(&tx, &old, &new)?;
     let answers = kept_sql::reseal(&tx, &old, &new).map_err(RecordError::from)?;
     let answers = answers + stored_sql::reseal(&tx, &old, &new).map_err(RecordError::from)?;
+    let answers = answers + conversation_sql::reseal(&tx, &old, &new).map_err(RecordError::from)?;
     let written = migrate::set_meta(&tx, "store.salt", &salt)
         .and_then(|()| migrate::set_meta(&tx, "store.key_check", new.check()))
         .and_then(|()| migrate::raise_revision(&tx));

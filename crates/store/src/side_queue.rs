@@ -79,7 +79,8 @@ impl<T> SideQueue<T> {
         self.lost.load(Ordering::Relaxed)
     }
 
-    fn lose(&self, count: usize) {
+    /// Counts what was not written.
+    pub fn lose(&self, count: usize) {
         self.lost.fetch_add(count as u64, Ordering::Relaxed);
     }
 }

@@ -14,7 +14,9 @@ use crate::seal::{MasterKey, SealKey};
 use crate::trouble::Trouble;
 use crate::unopened::Unopened;
 use crate::writer::{Beside, Command, QUEUE, Task, Writer};
-use crate::{account_sql, fault_sql, file, kept_sql, key_sql, ledger_sql, standing_sql, switch_sql, usage_sql};
+use crate::{
+    account_sql, conversation_sql, fault_sql, file, kept_sql, key_sql, ledger_sql, standing_sql, switch_sql, usage_sql,
+};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags};
@@ -26,7 +28,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use turnkeep_base::{AccountId, Secret, TurnId};
-use turnkeep_engine::ports::{FaultRecord, KeptAnswer, StoreError, WallClock};
+use turnkeep_engine::ports::{FaultRecord, KeptAnswer, KeptConversation, StoreError, WallClock};
 
 /// How long the command line's writes wait for another process that holds the database.
 const BUSY: Duration = Duration::from_secs(5);
@@ -282,7 +284,14 @@ impl Store for SqliteStore {
     }
 
     fn answers_lost(&self) -> u64 {
-        self.beside.answers.lost()
+        self.beside.answers.lost() + self.beside.conversations.lost()
+    }
+
+    fn kept_conversations(&self) -> BoxFuture<'_, Result<Vec<KeptConversation>, StoreError>> {
+        let (seal, now) = (self.seal.clone(), self.clock.unix_ms());
+        // As a write: after all that was kept before, and what is of no use goes in the same step.
+        let all = self.write(move |conn| Ok(conversation_sql::load(conn, seal.as_ref(), now)?));
+        Box::pin(async move { Ok(all.await?) })
     }
 
     fn fingerprint_key(&self) -> [u8; 32] {

@@ -1,5 +1,6 @@
 //! The engine's ports on the store in a file: what a turn itself writes.
 
+use crate::conversation_sql;
 use crate::fault;
 use crate::kept_queue::Change;
 use crate::sqlite::{SqliteStore, shut_down};
@@ -8,8 +9,8 @@ use crate::writer::{Closing, Command};
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 use turnkeep_engine::ports::{
-    AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, ContentStore, FaultLog, FaultRecord, KeptAnswer, KeptKey,
-    Ledger, StoreError, StoredKey, StoredThing,
+    AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, ContentStore, ConversationKey, ConversationStore,
+    FaultLog, FaultRecord, KeptAnswer, KeptConversation, KeptKey, Ledger, StoreError, StoredKey, StoredThing,
 };
 
 /// Takes the entry back if the future that opened it is dropped before it had its answer. It is remembered all the same:
@@ -67,6 +68,20 @@ impl AnswerStore for SqliteStore {
 
     fn forget(&self, key: KeptKey) {
         if self.sealed && self.beside.answers.push(Change::Forget(key)) {
+            self.wake();
+        }
+    }
+}
+
+impl ConversationStore for SqliteStore {
+    fn keep_conversation(&self, kept: KeptConversation) {
+        if self.sealed && self.beside.conversations.push(conversation_sql::Change::Keep(kept)) {
+            self.wake();
+        }
+    }
+
+    fn forget_conversation(&self, key: ConversationKey) {
+        if self.sealed && self.beside.conversations.push(conversation_sql::Change::Forget(key)) {
             self.wake();
         }
     }

@@ -48,6 +48,7 @@ fn opened(turn: u64) -> AttemptOpened {
         estimated_output: 0,
         estimated_cost: Some(1),
         labels: "{}".into(),
+        conversation: None,
     }
 }
 

@@ -7,6 +7,7 @@
 //! [`RETRY`]. Proofs are kept in the same way; they are written last, and their failure costs nothing else its commit.
 
 use crate::checkpoint::Checkpointer;
+use crate::conversation_sql;
 use crate::error::{RecordError, plain};
 use crate::kept_queue::{Change, KeptQueue};
 use crate::ledger_sql::Closed;
@@ -120,13 +121,16 @@ pub(crate) struct Beside {
     pub faults: SideQueue<FaultRecord>,
     pub again: SideQueue<AnsweredAgain>,
     pub answers: KeptQueue,
+    /// Upstreams' conversations. They are written before the entries of the same transaction: an entry takes its
+    /// conversation from what was kept before it.
+    pub conversations: SideQueue<conversation_sql::Change>,
     /// Ends that could not be written in time, and those that no entry was found for.
     pub lost_closes: AtomicU64,
 }
 
 impl Beside {
     fn is_empty(&self) -> bool {
-        self.faults.is_empty() && self.again.is_empty() && self.answers.is_empty()
+        self.faults.is_empty() && self.again.is_empty() && self.answers.is_empty() && self.conversations.is_empty()
     }
 }
 
@@ -151,6 +155,14 @@ struct Answers {
     jobs: Vec<Box<dyn Job>>,
     flushes: Vec<Reply>,
     stops: Vec<Reply>,
+}
+
+/// What of the queues beside the commands a transaction has written.
+#[derive(Default)]
+struct Side {
+    proofs: Vec<FaultRecord>,
+    again: Vec<AnsweredAgain>,
+    conversations: Vec<conversation_sql::Change>,
 }
 
 /// What is to be done after a transaction.
@@ -255,8 +267,8 @@ impl Writer {
         let mut answers = Answers::default();
         // Ends that failed before come first: they are older.
         let mut closes = Vec::from(std::mem::take(&mut self.kept));
-        let (mut proofs, mut again) = (Vec::new(), Vec::new());
-        let result = self.write(batch, &mut closes, &mut proofs, &mut again, &mut answers);
+        let mut side = Side::default();
+        let result = self.write(batch, &mut closes, &mut side, &mut answers);
         match &result {
             Ok(()) => self.trouble.over(),
             Err(error) => {
@@ -276,8 +288,9 @@ impl Writer {
                     }
                 }
                 self.keep(closes);
-                self.beside.faults.put_back(proofs.into());
-                self.beside.again.put_back(again.into());
+                self.beside.faults.put_back(side.proofs.into());
+                self.beside.again.put_back(side.again.into());
+                self.beside.conversations.put_back(side.conversations.into());
             }
         }
         let mut after = After { stops: answers.stops, failed: result.is_err(), ..After::default() };
@@ -315,8 +328,7 @@ impl Writer {
         &self,
         batch: &mut Vec<Command>,
         closes: &mut Vec<Closing>,
-        proofs: &mut Vec<FaultRecord>,
-        again: &mut Vec<AnsweredAgain>,
+        side: &mut Side,
         answers: &mut Answers,
     ) -> Result<(), StoreError> {
         let conn = &self.conn;
@@ -326,13 +338,14 @@ impl Writer {
         for closing in closes.iter() {
             lost += self.close(closing)?;
         }
+        self.write_conversations(&mut side.conversations)?;
         // Taken one by one, so that a failure in the middle leaves the rest to be answered.
         let mut rest = std::mem::take(batch).into_iter();
         let mut failed = Ok(());
         for command in rest.by_ref() {
             match command {
                 Command::Open(_, reply) if reply.is_closed() => {}
-                Command::Open(entry, reply) => match ledger_sql::open(conn, &entry) {
+                Command::Open(entry, reply) => match open(conn, &entry) {
                     Ok(()) => answers.opens.push((entry.attempt, reply)),
                     Err(error) if conn.is_autocommit() => {
                         answers.opens.push((entry.attempt, reply));
@@ -364,18 +377,48 @@ impl Writer {
         }
         batch.extend(rest);
         failed?;
-        self.write_beside(&self.beside.again, again, |waiting, written| {
+        self.write_beside(&self.beside.again, &mut side.again, |waiting, written| {
             while let Some(entry) = waiting.front() {
                 ledger_sql::again(conn, entry)?;
                 written.extend(waiting.pop_front());
             }
             Ok(())
         })?;
-        self.write_beside(&self.beside.faults, proofs, |waiting, written| {
+        self.write_beside(&self.beside.faults, &mut side.proofs, |waiting, written| {
             fault_sql::put(conn, waiting, written, fault_sql::ROWS)
         })?;
         execute(conn, "COMMIT").map_err(words)?;
         self.beside.lost_closes.fetch_add(lost, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Writes what has become of upstreams' conversations, moving it to `written`. One that the database will never take is
+    /// lost; any other failure loses the transaction, for no entry may be written before them.
+    fn write_conversations(&self, written: &mut Vec<conversation_sql::Change>) -> Result<(), StoreError> {
+        let mut waiting = self.beside.conversations.take();
+        let Some(seal) = &self.seal else { return Ok(()) };
+        while let Some(change) = waiting.pop_front() {
+            let done = match &change {
+                conversation_sql::Change::Keep(kept) => match conversation_sql::sealed(seal, kept) {
+                    Ok(sealed) => conversation_sql::put(&self.conn, &sealed),
+                    Err(_) => {
+                        // What stood there before is older than what could not be sealed.
+                        self.beside.conversations.lose(1);
+                        conversation_sql::remove(&self.conn, &kept.key)
+                    }
+                },
+                conversation_sql::Change::Forget(key) => conversation_sql::remove(&self.conn, key),
+            };
+            match done {
+                Ok(()) => written.push(change),
+                Err(error) if never(&error) && !self.conn.is_autocommit() => self.beside.conversations.lose(1),
+                Err(error) => {
+                    waiting.push_front(change);
+                    self.beside.conversations.put_back(waiting);
+                    return Err(plain(&error));
+                }
+            }
+        }
         Ok(())
     }
 
@@ -453,6 +496,7 @@ impl Writer {
         self.beside.faults.close();
         self.beside.again.close();
         self.beside.answers.close();
+        self.beside.conversations.close();
         if !self.kept.is_empty() || !self.beside.is_empty() {
             let mut written = !self.transaction(&mut Vec::new()).failed;
             while written && !self.beside.answers.is_empty() {
@@ -465,6 +509,7 @@ impl Writer {
             }
         }
         self.beside.again.give_up();
+        self.beside.conversations.give_up();
         let answers = self.beside.answers.take(usize::MAX, usize::MAX);
         self.beside.answers.lose(answers.len());
         let unwritten = self.beside.faults.give_up();
@@ -483,6 +528,14 @@ impl Writer {
             let _ = stop.send(result.clone());
         }
     }
+}
+
+/// Writes an entry, and takes the conversation that its attempt goes on with.
+fn open(conn: &Connection, entry: &AttemptOpened) -> rusqlite::Result<()> {
+    if let Some(taken) = &entry.conversation {
+        conversation_sql::remove(conn, taken)?;
+    }
+    ledger_sql::open(conn, entry)
 }
 
 /// In one transaction. Answers how many were left out because they alone could not be written.

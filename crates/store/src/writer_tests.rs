@@ -34,6 +34,7 @@ fn opened(turn: u64) -> AttemptOpened {
         estimated_output: 0,
         estimated_cost: None,
         labels: "{}".into(),
+        conversation: None,
     }
 }
 

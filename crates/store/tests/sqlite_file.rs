@@ -170,7 +170,8 @@ async fn a_database_of_a_later_version_is_refused_with_both_numbers() {
     outside.pragma_update(None, "user_version", 99).unwrap();
     drop(outside);
     let refused = refusal(folder.path());
-    assert!(matches!(refused, OpenError::Newer { found: 99, known: 5, .. }), "{refused}");
+    let told = matches!(refused, OpenError::Newer { found: 99, known, .. } if known == support::schema());
+    assert!(told, "{refused}");
     assert!(refused.to_string().contains("schema 99"), "{refused}");
 }
 
@@ -185,7 +186,7 @@ async fn an_empty_database_of_version_zero_is_brought_to_the_schema_and_keeps_it
         .unwrap()
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 5);
+    assert_eq!(version, support::schema());
     assert_eq!(support::sqlite(folder.path()).list_keys().await.unwrap().len(), 1);
 }
 

@@ -27,8 +27,8 @@ use tokio::time::Instant;
 use turnkeep_base::{Mint, Secret};
 use turnkeep_engine::admission::Admission;
 use turnkeep_engine::ports::{
-    AnswerStore, ContentStore, FaultLog, FaultRecord, KeptAnswer, KeptKey, Ledger, Random, StoreError, StoredKey,
-    StoredThing, WallClock,
+    AnswerStore, ContentStore, ConversationKey, ConversationStore, FaultLog, FaultRecord, KeptAnswer, KeptConversation,
+    KeptKey, Ledger, Random, StoreError, StoredKey, StoredThing, WallClock,
 };
 use turnkeep_engine::tally::Tally;
 use turnkeep_engine::{Engine, EngineParts};
@@ -115,6 +115,16 @@ impl AnswerStore for StoreLedger {
     }
 }
 
+impl ConversationStore for StoreLedger {
+    fn keep_conversation(&self, kept: KeptConversation) {
+        self.0.keep_conversation(kept);
+    }
+
+    fn forget_conversation(&self, key: ConversationKey) {
+        self.0.forget_conversation(key);
+    }
+}
+
 /// The store as callers' stored things see it.
 struct StoreContent(Arc<dyn Store>);
 
@@ -182,6 +192,7 @@ pub async fn wire_within(config: Config, limits: Limits) -> Result<Wired, Failur
         admission: admission.clone(),
         ledger,
         answer_store: Arc::new(StoreLedger(store.clone())),
+        conversation_store: Arc::new(StoreLedger(store.clone())),
         echo: Arc::new(receipts.clone()),
         hash_key: store.fingerprint_key(),
         faults: Arc::new(StoreFaults { store: store.clone(), keeper: keeper.clone() }),

@@ -157,6 +157,11 @@ pub const SOURCES: &[SourceRule] = &[
         why: "receipts come from the one mint that the wiring makes and hands to the connection layer",
     },
     SourceRule {
+        needle: "RefusalProof::",
+        scope: Scope::NotIn(&["base", "wire", "dialect", "engine", "store", "http", "turnkeep"]),
+        why: "only the driver of an upstream knows that a send has certainly not begun",
+    },
+    SourceRule {
         needle: "Instant::now",
         scope: Scope::NotIn(&["base", "wire", "dialect", "policy"]),
         why: "the pure crates get the time as an argument",

@@ -3,13 +3,17 @@
 //! on any path ends as its state says.
 
 use super::Drive;
-use crate::admission::SlotLease;
-use crate::machine::AttemptEnd;
+use crate::admission::{Owner, SlotLease};
+use crate::call;
+use crate::machine::{AttemptEnd, Event};
+use crate::ports::ConversationKey;
+use crate::route::Reuse;
 use turnkeep_base::verdict::verdict;
-use turnkeep_base::{Fingerprint, Lease};
+use turnkeep_base::{Fault, Fingerprint, Lease, Origin};
 use turnkeep_dialect::identity;
-use turnkeep_policy::accounts::AccountKey;
-use turnkeep_policy::conversations::{Clean, Completed, Conversation, ConversationLease, Record, RefusalProof, Sent};
+use turnkeep_policy::conversations::{
+    AGE, Clean, Completed, Conversation, ConversationLease, Handling, Record, RefusalProof, Sent,
+};
 
 /// A turn's hold of a conversation.
 #[derive(Debug, Default)]
@@ -17,6 +21,11 @@ pub(super) struct Held {
     lease: State,
     /// It has been looked for; a turn looks once.
     looked: bool,
+    /// The attempt under way goes on in it. What befalls another attempt does not befall it.
+    in_attempt: bool,
+    /// A fault of this attempt has spoilt the handle, and whether the upstream does not know it any more. It counts however
+    /// the attempt is said to have ended: a client that left in the same moment does not hide it.
+    spoilt: Option<bool>,
     /// What a completed attempt has left: the conversation as it stands now.
     now: Option<Stands>,
 }
@@ -50,6 +59,16 @@ impl Held {
         owns.then_some(&record.conversation)
     }
 
+    /// The place that the conversation is taken from for good, once an attempt goes on in it.
+    pub(super) fn taken_from(&self) -> Option<ConversationKey> {
+        let State::Clean(lease) = &self.lease else { return None };
+        let loan = lease.loan()?;
+        match loan.record().handling {
+            Handling::Mutable => Some(ConversationKey { caller: loan.caller().clone(), key: loan.key() }),
+            Handling::Immutable => None,
+        }
+    }
+
     /// The attempt in this slot is handed to the transport. Gives the conversation that goes on, and whether its position is
     /// to be read before.
     pub(super) fn sent(&mut self, slot: &SlotLease) -> (Option<Conversation>, bool) {
@@ -58,6 +77,7 @@ impl Held {
             State::Clean(lease) => {
                 let reread = lease.must_reread();
                 self.lease = State::Sent(lease.sent());
+                self.in_attempt = true;
                 (Some(conversation), reread)
             }
             other @ (State::None | State::Sent(_) | State::Completed(_)) => {
@@ -67,8 +87,21 @@ impl Held {
         }
     }
 
-    /// The upstream has certainly not begun.
-    pub(super) fn refused(&mut self, proof: RefusalProof) {
+    /// The upstream has said this of the attempt under way.
+    pub(super) fn heard(&mut self, fault: &Fault) {
+        let verdict = verdict(fault);
+        match verdict.row.lease {
+            Lease::Dead if self.in_attempt => self.spoilt = Some(verdict.origin == Origin::Conversation),
+            Lease::Dead | Lease::Kept | Lease::WithAccount | Lease::None => {}
+        }
+    }
+
+    /// The upstream has certainly not begun, for this reason. One that spoils the handle spoils it all the same.
+    pub(super) fn refused(&mut self, proof: RefusalProof, fault: &Fault) {
+        self.heard(fault);
+        if self.spoilt.is_some() {
+            return;
+        }
         self.lease = match std::mem::take(&mut self.lease) {
             State::Sent(lease) => State::Clean(lease.refused(proof)),
             other @ (State::None | State::Clean(_) | State::Completed(_)) => other,
@@ -77,28 +110,29 @@ impl Held {
 
     /// The attempt is over.
     pub(super) fn attempt_ended(&mut self, end: &AttemptEnd) {
-        self.lease = match (std::mem::take(&mut self.lease), end) {
-            (State::Sent(lease), AttemptEnd::Completed) => State::Completed(lease.completed()),
-            (State::Sent(lease), AttemptEnd::Failed(fault)) => {
-                let verdict = verdict(fault);
-                if verdict.row.lease == Lease::Dead {
-                    lease.dead(verdict.origin == turnkeep_base::Origin::Conversation);
-                    State::None
-                } else {
-                    match lease.unchanged() {
-                        Ok(clean) => State::Clean(clean),
-                        Err(sent) => {
-                            sent.interrupted();
-                            State::None
-                        }
-                    }
-                }
+        if let AttemptEnd::Failed(fault) = end {
+            self.heard(fault);
+        }
+        self.in_attempt = false;
+        let spoilt = self.spoilt.take();
+        self.lease = match (std::mem::take(&mut self.lease), end, spoilt) {
+            (State::Sent(lease), _, Some(gone)) => {
+                lease.dead(gone);
+                State::None
             }
-            (State::Sent(lease), AttemptEnd::Interrupted | AttemptEnd::Unsent) => {
+            (State::Sent(lease), AttemptEnd::Completed, None) => State::Completed(lease.completed()),
+            (State::Sent(lease), AttemptEnd::Failed(_), None) => match lease.unchanged() {
+                Ok(clean) => State::Clean(clean),
+                Err(sent) => {
+                    sent.interrupted();
+                    State::None
+                }
+            },
+            (State::Sent(lease), AttemptEnd::Interrupted | AttemptEnd::Unsent, None) => {
                 lease.interrupted();
                 State::None
             }
-            (other @ (State::None | State::Clean(_) | State::Completed(_)), _) => other,
+            (other @ (State::None | State::Clean(_) | State::Completed(_)), _, _) => other,
         };
     }
 
@@ -107,7 +141,10 @@ impl Held {
         match std::mem::take(&mut self.lease) {
             State::None => {}
             State::Clean(lease) => lease.restore(),
-            State::Sent(lease) => lease.interrupted(),
+            State::Sent(lease) => match self.spoilt.take() {
+                Some(gone) => lease.dead(gone),
+                None => lease.interrupted(),
+            },
             State::Completed(lease) => drop(lease),
         }
     }
@@ -129,14 +166,42 @@ impl Drive {
         }
     }
 
+    /// The entry that marks the conversation as taken could not be written, and the turn goes on without: in a new
+    /// conversation, as after a crash this one would be found as it was. Gives what happens if it cannot be written so.
+    pub(super) fn begin_anew(&mut self) -> Option<Event> {
+        let slot = self.lease.as_ref()?;
+        self.conversation.on(slot)?;
+        self.conversation.taken_from()?;
+        let elsewhere = self.known.owners.iter().any(|owner| owner.upstream != slot.route().upstream.name);
+        let written = call::write(&self.input, slot.route(), elsewhere, None);
+        self.conversation.let_go();
+        match written {
+            Ok(written) => {
+                self.dropped.clone_from(&written.dropped);
+                self.tool_names = written.names.clone();
+                self.written = Some(written);
+                None
+            }
+            Err(invalid) => {
+                self.uncarriable = Some(invalid.into());
+                Some(Event::Uncarriable)
+            }
+        }
+    }
+
     /// Whom the conversation binds the next attempt to, and whether it is waited for.
-    pub(super) fn conversation_owner(&self) -> Option<(AccountKey, bool)> {
+    pub(super) fn conversation_owner(&self) -> Option<Owner> {
         let State::Clean(lease) = &self.conversation.lease else { return None };
         let record = lease.record()?;
-        let route = self.input.routes.iter().find(|route| route.upstream.name == record.account.upstream)?;
-        let strict = route.upstream.reuse == crate::route::Reuse::Strict;
-        let key = self.engine.admission.keys_of(std::slice::from_ref(&record.account)).first().copied()?;
-        Some((key, strict))
+        let route = self.input.routes.iter().position(|route| {
+            let upstream = &route.upstream;
+            upstream.name == record.account.upstream
+                && route.model == record.model
+                && upstream.conversations() == Some(record.handling)
+        })?;
+        let strict = self.input.routes.get(route)?.upstream.reuse == Reuse::Strict;
+        let account = self.engine.admission.keys_of(std::slice::from_ref(&record.account)).first().copied()?;
+        Some(Owner { account, route, strict })
     }
 
     /// The key of the conversation whose history ends with this answer. What the client does not see is not in it.
@@ -161,7 +226,7 @@ impl Drive {
                         account: slot.id().clone(),
                         epoch,
                         model: slot.route().model.clone(),
-                        created: self.now(),
+                        ends: self.now().after(AGE),
                         reread: false,
                     },
                 })
@@ -175,18 +240,27 @@ impl Drive {
     }
 
     /// The turn closes, before the end of its answer is written: the conversation stands under the history with the new
-    /// answer, or is given back.
+    /// answer, or is given back. One that cannot be found again is not kept, and its driver is told.
     pub(super) fn close_conversation(&mut self, completed: bool) {
-        let stands = self.conversation.now.take().filter(|_| completed && self.kept_reply.is_none());
-        let key = stands.is_some().then(|| self.next_conversation_key()).flatten();
-        if let (Some(stands), Some(key)) = (stands, key) {
-            match std::mem::take(&mut self.conversation.lease) {
-                State::Completed(lease) => lease.advance(key, stands.conversation),
-                other @ (State::None | State::Clean(_) | State::Sent(_)) => {
-                    self.conversation.lease = other;
-                    self.engine.conversations.begin(self.now(), self.scope.clone(), key, stands.record);
+        let stands = self.conversation.now.take();
+        let found_by = stands.is_some() && completed && self.kept_reply.is_none();
+        let key = found_by.then(|| self.next_conversation_key()).flatten();
+        let desk = self.engine.conversations.clone();
+        match (std::mem::take(&mut self.conversation.lease), stands, key) {
+            (State::Completed(lease), Some(stands), Some(key)) => lease.advance(key, stands.conversation),
+            (lease @ (State::None | State::Clean(_) | State::Sent(_)), Some(stands), Some(key)) => {
+                self.conversation.lease = lease;
+                desk.begin(self.now(), self.scope.clone(), key, stands.record);
+            }
+            (lease @ (State::None | State::Clean(_) | State::Sent(_)), Some(stands), None) => {
+                self.conversation.lease = lease;
+                match stands.record.handling {
+                    Handling::Mutable => desk.forget(stands.record),
+                    Handling::Immutable => {}
                 }
             }
+            // What the lease holds is lost with it.
+            (lease @ State::Completed(_), Some(_), None) | (lease, None, _) => self.conversation.lease = lease,
         }
         self.conversation.let_go();
     }

@@ -7,7 +7,8 @@ use crate::ending::client_error;
 use crate::evidence;
 use crate::machine::corroborate::Likeness;
 use crate::machine::{AttemptEnd, Ending, Event, TurnEnd};
-use crate::ports::Closed;
+use crate::ports::{Closed, SendFault};
+use std::task::{Context, Poll};
 use turnkeep_base::{Evidence, Fault, FaultKind, Phase};
 use turnkeep_policy::accounts::Unavailable;
 use turnkeep_policy::settle::{self, LeftAt, TurnFacts, TurnOutcome};
@@ -78,40 +79,61 @@ impl Drive {
     }
 
     /// The client has left. What the upstream has already answered is still heard: a limit that it declares holds for
-    /// the account whoever is listening; a judgement is not made.
+    /// the account whoever is listening, and a conversation that it says is spoilt is; a judgement is not made.
     pub(super) fn hear_out(&mut self) {
-        let Waiting::Head(head) = &mut self.waiting else { return };
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-        let late = match head.as_mut().poll(&mut cx) {
-            std::task::Poll::Ready(Ok(begun)) => {
-                self.waiting = Waiting::Nothing;
-                let refusal = match &begun {
-                    Begun::Http(answer) => !answer.status.is_success(),
-                    Begun::Native(_) => false,
-                };
-                if !refusal {
-                    return;
+        let late = match &mut self.waiting {
+            Waiting::Head(head) => match head.as_mut().poll(&mut cx) {
+                Poll::Ready(Ok(begun)) => {
+                    self.waiting = Waiting::Nothing;
+                    self.heard_begun(begun, &mut cx)
                 }
-                let Event::Answering = self.begun(begun) else { return };
-                self.answering.as_mut().and_then(|answering| answering.whole_error(&mut cx))
-            }
-            std::task::Poll::Ready(Err(failed)) => {
-                self.waiting = Waiting::Nothing;
-                failed.refused.map(|proof| {
-                    self.conversation.refused(proof);
-                    failed.fault
-                })
-            }
-            // The head alone says what it declares.
-            std::task::Poll::Pending => self.error_head.lock().take().map(|(status, headers)| {
-                let upstream = self.reply_options().upstream;
-                crate::answer::of_head(upstream, status, &headers, self.engine.clock.unix_ms())
-            }),
+                Poll::Ready(Err(SendFault { fault, refused })) => {
+                    self.waiting = Waiting::Nothing;
+                    match refused {
+                        Some(proof) => {
+                            self.conversation.refused(proof, &fault);
+                            Some(fault)
+                        }
+                        None => {
+                            self.conversation.heard(&fault);
+                            None
+                        }
+                    }
+                }
+                // The head alone says what it declares.
+                Poll::Pending => self.error_head.lock().take().map(|(status, headers)| {
+                    let upstream = self.reply_options().upstream;
+                    crate::answer::of_head(upstream, status, &headers, self.engine.clock.unix_ms())
+                }),
+            },
+            // Only an error: an answer that is under way is not read on for nobody.
+            Waiting::Body => self.answering.as_mut().and_then(|answering| answering.whole_error(&mut cx)),
+            Waiting::Nothing
+            | Waiting::Echo(_)
+            | Waiting::Lead(_)
+            | Waiting::Slot(_)
+            | Waiting::Entry(_)
+            | Waiting::Room => return,
         };
         self.declared_late = late.map(|mut fault| {
+            self.conversation.heard(&fault);
             self.scrub(&mut fault, None);
             fault
         });
+    }
+
+    /// What an answer says that began as its client left, if it is a refusal that has been read whole already.
+    fn heard_begun(&mut self, begun: Begun, cx: &mut Context<'_>) -> Option<Fault> {
+        let refusal = match &begun {
+            Begun::Http(answer) => !answer.status.is_success(),
+            Begun::Native(_) => false,
+        };
+        if !refusal {
+            return None;
+        }
+        let Event::Answering = self.begun(begun) else { return None };
+        self.answering.as_mut().and_then(|answering| answering.whole_error(cx))
     }
 
     /// How the turn ended, for the closings.

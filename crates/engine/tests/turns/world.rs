@@ -20,8 +20,9 @@ use turnkeep_dialect::request::{self, Operation};
 use turnkeep_engine::admission::{Admission, Setup};
 use turnkeep_engine::pipe::{ReplyHead, ReplyReader, Ticket};
 use turnkeep_engine::ports::{
-    Answer, AnswerBody, AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, Call, Echo, FaultLog, FaultRecord,
-    KeepAnswer, KeptAnswer, KeptKey, Ledger, Permit, Random, Reservation, Spent, StoreError, Upstream, WallClock,
+    Answer, AnswerBody, AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, Call, ConversationKey,
+    ConversationStore, Echo, FaultLog, FaultRecord, KeepAnswer, KeptAnswer, KeptConversation, KeptKey, Ledger, Permit,
+    Random, Reservation, Spent, StoreError, Upstream, WallClock,
 };
 use turnkeep_engine::route::{Clocks, OnClientGone, Reuse, Route, Rules, Speech, Tier, UpstreamEntry};
 use turnkeep_engine::tally::Tally;
@@ -96,6 +97,12 @@ impl Scripted {
     }
 }
 
+/// One that answers in full.
+pub fn scripted() -> Arc<Scripted> {
+    let script: Script = Box::new(|stream| Act::whole(stream, None));
+    Arc::new(Scripted { script: Mutex::new(script), calls: AtomicU64::new(0) })
+}
+
 struct Body {
     steps: VecDeque<Step>,
     waiting: Option<BoxFuture<'static, ()>>,
@@ -144,6 +151,7 @@ pub struct Written {
     pub closed: Mutex<Vec<AttemptClosed>>,
     pub again: Mutex<Vec<AnsweredAgain>>,
     pub kept: Mutex<BTreeMap<KeptKey, KeptAnswer>>,
+    pub conversations: Mutex<BTreeMap<ConversationKey, KeptConversation>>,
     pub faults: Mutex<Vec<FaultRecord>>,
     pub settled: Mutex<Vec<Spent>>,
     pub given_back: AtomicU64,
@@ -157,6 +165,9 @@ impl Ledger for Written {
         }
         async move {
             tokio::task::yield_now().await;
+            if let Some(taken) = &entry.conversation {
+                self.conversations.lock().remove(taken);
+            }
             self.opened.lock().push(entry);
             Ok(())
         }
@@ -185,6 +196,16 @@ impl AnswerStore for Written {
 
     fn forget(&self, key: KeptKey) {
         self.kept.lock().remove(&key);
+    }
+}
+
+impl ConversationStore for Written {
+    fn keep_conversation(&self, kept: KeptConversation) {
+        self.conversations.lock().insert(kept.key.clone(), kept);
+    }
+
+    fn forget_conversation(&self, key: ConversationKey) {
+        self.conversations.lock().remove(&key);
     }
 }
 
@@ -230,7 +251,7 @@ impl WallClock for Fixed {
 
 /// Each draw another number, the same in every run.
 #[derive(Default)]
-struct Counted(AtomicU64);
+pub struct Counted(AtomicU64);
 
 impl Random for Counted {
     fn bits(&self) -> u128 {
@@ -274,8 +295,7 @@ pub fn different(differs: Differs) -> World {
     let names = ["a"].iter().chain(differs.more);
     let accounts = names.map(|name| (account(name), Some(Secret::new(format!("secret-{name}"))))).collect();
     let written = Arc::new(Written::default());
-    let script: Script = Box::new(|stream| Act::whole(stream, None));
-    let upstream = Arc::new(Scripted { script: Mutex::new(script), calls: AtomicU64::new(0) });
+    let upstream = scripted();
     let entry = Arc::new(UpstreamEntry {
         name: "up".into(),
         speech: Speech::Dialect { dialect: Dialect::Chat, chains: false, port: upstream.clone() },
@@ -297,6 +317,7 @@ pub fn different(differs: Differs) -> World {
         ledger: written.clone(),
         faults: written.clone(),
         answer_store: written.clone(),
+        conversation_store: written.clone(),
         echo: written.clone(),
         hash_key: [7; 32],
         clock: Arc::new(Fixed),
@@ -320,6 +341,12 @@ pub struct Ask {
     pub shared: bool,
     /// What the client sent, where the request was filled in.
     pub shown: Option<&'static str>,
+    /// The client's session.
+    pub session: Option<&'static str>,
+    /// More fields of the request, each with a comma before it.
+    pub also: &'static str,
+    pub model: &'static str,
+    pub timeout: Option<Duration>,
 }
 
 pub fn ask(stream: bool) -> Ask {
@@ -334,6 +361,10 @@ pub fn ask(stream: bool) -> Ask {
         idempotency: None,
         shared: false,
         shown: None,
+        session: None,
+        also: "",
+        model: "m",
+        timeout: None,
     }
 }
 
@@ -371,7 +402,18 @@ pub struct Asking {
     turn: TurnId,
 }
 
+/// That the reply of this turn has arrived.
+#[allow(dead_code, reason = "for tests that read a reply by themselves")]
+pub fn receipt(turn: TurnId) -> Receipt {
+    Mint::for_the_wiring().receipt(turn, Level::Acked)
+}
+
 impl Asking {
+    #[allow(dead_code, reason = "for tests that read a reply by themselves")]
+    pub fn turn(&self) -> TurnId {
+        self.turn
+    }
+
     /// The head of the reply.
     pub async fn head(&mut self) -> ReplyHead {
         let head = poll_fn(|cx| self.reader.poll_head(cx));
@@ -399,8 +441,8 @@ impl Asking {
 
 impl World {
     pub fn input(&self, ask: &Ask) -> TurnInput {
-        let (stream, messages) = (ask.stream, &ask.messages);
-        let body = format!(r#"{{"model":"m","max_tokens":9,"stream":{stream},"messages":[{messages}]}}"#);
+        let Ask { stream, messages, also, model, .. } = ask;
+        let body = format!(r#"{{"model":"{model}","max_tokens":9,"stream":{stream},"messages":[{messages}]{also}}}"#);
         let caller = match ask.shared {
             true => CallerScope::Bare { key: ask.caller.into() },
             false => CallerScope::of_key(ask.caller),
@@ -410,6 +452,7 @@ impl World {
             bypass: ask.bypass,
             idempotency: ask.idempotency.map(str::to_owned),
             shown: ask.shown.map(Bytes::from),
+            session: ask.session.map(str::to_owned),
             reservation: Some(Box::new(Reserved { written: self.written.clone(), settled: false })),
             ..Terms::default()
         };
@@ -419,12 +462,12 @@ impl World {
             terms,
             permit: Arc::new(Always),
             request: request::read(ask.client, Operation::Generate, body.into()).unwrap(),
-            model_label: "m".into(),
+            model_label: ask.model.into(),
             routes: self.routes.clone(),
             fetched: Default::default(),
             headers: HeaderMap::new(),
             beta: false,
-            timeout: None,
+            timeout: ask.timeout,
             received: Instant::now(),
             memory: None,
         }

@@ -61,6 +61,7 @@ impl Pool {
             {
                 account.removed = Some(removed);
                 account.epoch += 1;
+                self.epoch_changes += 1;
                 account.standing.abandon_try();
             }
         }

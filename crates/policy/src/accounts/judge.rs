@@ -38,6 +38,7 @@ impl Pool {
         let epoch = account.epoch;
         if outcome.applied.contains(&Applied::Suspended) {
             account.epoch += 1;
+            self.epoch_changes += 1;
         }
         self.refile(now, taken.account);
         let charge = outcome.shell_charge.then_some(ChargeRef { account: taken.account, epoch, id: taken.id });

@@ -55,6 +55,8 @@ pub struct Pool {
     pub(super) in_flight: u64,
     /// Some endpoint has been ejected at some time; spares the look-ups until then.
     pub(super) ever_ejected: bool,
+    /// How often an epoch has risen.
+    pub(super) epoch_changes: u64,
 }
 
 impl Pool {
@@ -73,6 +75,7 @@ impl Pool {
             uses: 0,
             in_flight: 0,
             ever_ejected: false,
+            epoch_changes: 0,
         }
     }
 
@@ -237,6 +240,22 @@ impl Pool {
     /// The epoch of an account that is configured.
     pub fn epoch_of(&self, id: &AccountId) -> Option<u64> {
         self.account(self.key_of(id)?).map(|account| account.epoch)
+    }
+
+    /// The upstream of this name is set aside for its faults.
+    pub fn is_ejected(&self, upstream: &str) -> bool {
+        self.upstream_index(upstream).is_some_and(|at| self.upstreams[at].breaker.is_open())
+    }
+
+    /// How often any account's epoch has risen.
+    pub fn epoch_changes(&self) -> u64 {
+        self.epoch_changes
+    }
+
+    /// The provider has suspended the account of this identity.
+    pub fn is_suspended(&self, id: &AccountId) -> bool {
+        let account = self.key_of(id).and_then(|key| self.account(key));
+        account.is_some_and(|account| matches!(account.standing.status(), Status::Suspended { .. }))
     }
 
     /// The account of this identity, also if its configuration is gone.

@@ -93,7 +93,9 @@ pub struct Clean {
 
 /// The turn may have reached it.
 #[derive(Debug)]
-pub struct Sent(());
+pub struct Sent {
+    reread: bool,
+}
 
 /// The turn has completed in it.
 #[derive(Debug)]
@@ -140,6 +142,11 @@ impl<S: State> ConversationLease<S> {
         self.loan.as_ref().map(Loan::record)
     }
 
+    /// What was lent, and from where; `None` as for [`ConversationLease::record`].
+    pub fn loan(&self) -> Option<&Loan> {
+        self.loan.as_ref()
+    }
+
     fn end(&mut self, end: LeaseEnd) {
         if let Some(loan) = self.loan.take() {
             self.desk.check_in(loan, end);
@@ -165,7 +172,8 @@ impl ConversationLease<Clean> {
 
     /// The send is handed to the transport.
     pub fn sent(self) -> ConversationLease<Sent> {
-        self.into_state(Sent(()))
+        let reread = self.state.reread;
+        self.into_state(Sent { reread })
     }
 
     /// The turn ends without it.
@@ -176,9 +184,10 @@ impl ConversationLease<Clean> {
 }
 
 impl ConversationLease<Sent> {
-    /// The send did not begin.
+    /// The send did not begin. What had to be read again before it has to be still: it may have been refused before that.
     pub fn refused(self, proof: RefusalProof) -> ConversationLease<Clean> {
-        self.into_state(Clean { reread: proof.reread })
+        let reread = self.state.reread || proof.reread;
+        self.into_state(Clean { reread })
     }
 
     /// A conversation that no turn changes is as it was, whatever became of this one; one that may have changed stays sent.

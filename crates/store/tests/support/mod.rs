@@ -59,6 +59,13 @@ pub fn memory() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new(Arc::new(FixedClock), Some(&master())).unwrap())
 }
 
+/// The newest schema: as many as there are migrations.
+pub fn schema() -> i64 {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations");
+    let files = std::fs::read_dir(folder).unwrap();
+    files.filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|kind| kind == "sql")).count() as i64
+}
+
 pub fn path(folder: &Path) -> PathBuf {
     folder.join("turnkeep.db")
 }
@@ -124,6 +131,7 @@ pub fn opened(turn: TurnId, number: u8) -> AttemptOpened {
         estimated_output: 9,
         estimated_cost: None,
         labels: "{}".into(),
+        conversation: None,
     }
 }
 

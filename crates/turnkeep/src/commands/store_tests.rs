@@ -33,6 +33,7 @@ async fn attempt(store: &SqliteStore, caller: &str, team: &str) {
         estimated_input: 5,
         estimated_output: 0,
         estimated_cost: None,
+        conversation: None,
     };
     store.open(entry).await.unwrap();
     let usage = Usage { input: 7, output: 3, ..Usage::default() };

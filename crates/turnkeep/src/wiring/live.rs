@@ -153,6 +153,8 @@ impl Live {
                 saved,
             });
         });
+        // Nobody goes on with the conversations of an account that is gone.
+        gateway.engine().conversations.sweep(admission.present());
         // What runs on the connections of an account that is gone may finish; those that wait close.
         for id in left {
             if let Some(built) = upstreams.get(&*id.upstream) {

@@ -1,4 +1,5 @@
-//! What an earlier run has left for this one: what callers have spent and asked for, and the answers that were kept.
+//! What an earlier run has left for this one: what callers have spent and asked for, the answers that were kept, and
+//! the conversations that upstreams keep.
 
 use crate::commands::Failure;
 use std::sync::Arc;
@@ -23,5 +24,6 @@ pub(super) async fn take_up(gateway: &Arc<Gateway>, store: &dyn Store) -> Result
         meters.remember_rates(&recent.caller, recent.requests, recent.tokens);
     }
     gateway.engine().take_up_kept(store.kept_answers().await.map_err(Failure::operation)?);
+    gateway.engine().take_up_conversations(store.kept_conversations().await.map_err(Failure::operation)?);
     Ok(())
 }

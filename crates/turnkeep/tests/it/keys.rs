@@ -112,6 +112,12 @@ async fn the_metrics_of_a_gateway_on_loopback_are_open_and_hold_every_counter() 
             assert!(text.contains(&format!("turnkeep_{name}_total {value}")), "{name} is not in {text}");
         }
     }
+    for name in ["hits", "misses", "restored", "advanced", "dropped", "held"] {
+        assert!(text.contains(&format!("turnkeep_conversations_{name}_total 0")), "{name} is not in {text}");
+    }
+    for state in ["idle", "taken"] {
+        assert!(text.contains(&format!("turnkeep_conversations{{state=\"{state}\"}} 0")), "{state} is not in {text}");
+    }
     let turn =
         r#"turnkeep_turns_total{dialect="chat",upstream="up0",model="m",outcome="completed",delivery="delivered"} 1"#;
     assert!(text.contains(turn), "{text}");
