@@ -43,6 +43,7 @@ mod play;
 mod responses;
 mod rpc;
 mod rpc_chat;
+mod rpc_frames;
 mod rpc_reply;
 mod schema;
 mod script;

@@ -6,7 +6,7 @@ use turnkeep_proto::cascade::v1 as pb;
 use turnkeep_proto::cascade::v1::{position_response, send_response, start_response, step, watch_response};
 use turnkeep_proto::connect::v1 as chat;
 
-use crate::answer::{self, Answer, Usage};
+use crate::answer::{self, Answer};
 use crate::ask::{Ask, Dialect};
 use crate::cascade::{Asked as InConversation, Logged, Sent};
 use crate::choose::Facts;
@@ -14,7 +14,8 @@ use crate::fault::Fault;
 use crate::frame::{Mark, Piece};
 use crate::handler::{Asked, Reply, State, oversize};
 use crate::plan::{self, FaultBytes, Step};
-use crate::rpc::{Both, Failed, Manner, Spoken, envelope, trailers};
+use crate::rpc::{Failed, Manner, Spoken};
+use crate::rpc_frames::{failed, head, one, plain, stream};
 use crate::script::{RefusalSpec, Rule};
 use crate::{brain, rpc_chat};
 
@@ -315,87 +316,6 @@ fn watches(spoken: Spoken, rule: &Rule, call: &pb::WatchRequest, error: &Failed,
         }
     }
     reply
-}
-
-/// Stands for gRPC's error in a stream of steps, until it becomes trailers.
-const GRPC_ERROR: &[u8] = b"the error goes here";
-
-fn stream(spoken: Spoken, rule: &Rule, mut pieces: Vec<Piece>, error: &Failed, usage: Option<Usage>) -> Reply {
-    pieces.push(Piece::new(Mark::Terminal, spoken.end(None)));
-    let grpc = spoken.manner == Manner::Grpc;
-    let bytes = FaultBytes {
-        bad_json: spoken.nonsense(),
-        bad_utf8: envelope(0x80, b"x"),
-        error: if grpc { Bytes::from_static(GRPC_ERROR) } else { spoken.end(Some(error)) },
-    };
-    let mut steps = plan::body(rule, pieces, &bytes);
-    if grpc {
-        steps = with_trailers(steps, error);
-    }
-    let mut reply = Reply { status: 200, headers: Vec::new(), steps, sized: false, usage };
-    head(&mut reply, spoken);
-    reply
-}
-
-/// The last bytes of a gRPC reply are followed by its trailers.
-fn with_trailers(steps: Vec<Step>, error: &Failed) -> Vec<Step> {
-    let mut out = Vec::with_capacity(steps.len() + 1);
-    for step in steps {
-        match step {
-            Step::Last(bytes) if bytes == GRPC_ERROR => out.push(Step::Trailers(error.trailers())),
-            Step::Last(bytes) => {
-                out.push(Step::Send(bytes));
-                out.push(Step::Trailers(trailers(0, "")));
-            }
-            other => out.push(other),
-        }
-    }
-    out
-}
-
-/// A reply of one message.
-fn one<T: Both>(spoken: Spoken, rule: &Rule, message: &T) -> Reply {
-    let nonsense = matches!(rule.fault, Some(Fault::BadJson));
-    let bytes = if nonsense { spoken.nonsense() } else { spoken.write(message) };
-    let quiet = Rule { fault: rule.fault.filter(|_| !nonsense), ..rule.clone() };
-    let mut steps = plan::body(&quiet, plan::halves(Some(&quiet), bytes.to_vec()), &FaultBytes::default());
-    let sized = match spoken.manner {
-        Manner::ConnectUnary | Manner::ConnectStream => rule.fault != Some(Fault::NoTerminal),
-        Manner::Grpc => {
-            steps = with_trailers(steps, &Failed::new("internal", "the lab fails in the middle"));
-            false
-        }
-    };
-    let mut reply = Reply { status: 200, headers: Vec::new(), steps, sized, usage: None };
-    head(&mut reply, spoken);
-    reply
-}
-
-/// An error reply.
-fn failed(spoken: Spoken, error: &Failed) -> Reply {
-    let ends = |steps| Reply { status: 200, headers: Vec::new(), steps, sized: false, usage: None };
-    let mut reply = match spoken.manner {
-        Manner::ConnectUnary => {
-            return plain(error.status(), "application/json", error.json().to_string().into_bytes().into());
-        }
-        Manner::ConnectStream => ends(vec![Step::Last(spoken.end(Some(error)))]),
-        Manner::Grpc => ends(vec![Step::Trailers(error.trailers())]),
-    };
-    head(&mut reply, spoken);
-    reply
-}
-
-fn plain(status: u16, kind: &'static str, body: Bytes) -> Reply {
-    let headers = vec![(header::CONTENT_TYPE, HeaderValue::from_static(kind))];
-    Reply { status, headers, steps: vec![Step::Last(body)], sized: true, usage: None }
-}
-
-fn head(reply: &mut Reply, spoken: Spoken) {
-    reply.headers.push((header::CONTENT_TYPE, HeaderValue::from_static(spoken.kind())));
-    let coding = spoken.coding.map(crate::script::ContentEncoding::name);
-    if let Some(coding) = coding {
-        reply.headers.push((spoken.coding_header(), HeaderValue::from_static(coding)));
-    }
 }
 
 impl RefusalSpec {

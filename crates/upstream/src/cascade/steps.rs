@@ -202,10 +202,9 @@ mod tests {
         let mut steps = Steps::new(1);
         let mut waits = Vec::new();
         let end = loop {
-            match steps.seen(broke(FaultKind::ConnectRefused)) {
-                Next::Open { after, .. } => waits.push(after.as_millis()),
-                end => break end,
-            }
+            let next = steps.seen(broke(FaultKind::ConnectRefused));
+            let Next::Open { after, .. } = next else { break next };
+            waits.push(after.as_millis());
         };
         assert_eq!(waits, [0, 100, 200, 400]);
         assert_eq!(kind(&end), Some(FaultKind::StreamTruncated));
@@ -217,13 +216,10 @@ mod tests {
         let mut steps = Steps::new(0);
         let mut opened = 0;
         let end = loop {
-            match steps.seen(Seen::Ended::<u64>) {
-                Next::Open { from, .. } => {
-                    opened += 1;
-                    steps.seen(step(from));
-                }
-                end => break end,
-            }
+            let next = steps.seen(Seen::Ended::<u64>);
+            let Next::Open { from, .. } = next else { break next };
+            opened += 1;
+            steps.seen(step(from));
         };
         assert_eq!((opened, kind(&end)), (IN_ALL, Some(FaultKind::StreamTruncated)));
     }

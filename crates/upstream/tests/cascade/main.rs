@@ -1,5 +1,6 @@
 //! The Cascade driver under a real engine, against the lab's server over real sockets, by Connect and by gRPC.
 
+mod chat;
 mod driver;
 mod lease;
 mod lease_every_poll;
