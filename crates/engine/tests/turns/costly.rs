@@ -14,13 +14,16 @@ use turnkeep_engine::ports::{Ask, AttemptOutcome, Happening, Native, NativeAnswe
 use turnkeep_engine::route::{Handling, Route, Speech, UpstreamEntry};
 use turnkeep_policy::conversations::{Conversation, RefusalProof};
 
+/// What a driver says of a send that was refused.
+type Proof = fn() -> RefusalProof;
+
 /// How each send ends.
 #[derive(Clone, Copy)]
 enum Sends {
     Answer,
     /// An answer that is never whole.
     Half,
-    Refuse(fn() -> RefusalProof),
+    Refuse(Proof),
 }
 
 struct Costly {
@@ -126,7 +129,7 @@ async fn what_a_turn_had_cost_when_its_client_left_is_in_its_entry() {
 
 #[tokio::test]
 async fn a_failure_that_may_have_begun_is_not_sent_elsewhere_where_that_would_do_it_twice() {
-    let rows: [(fn() -> RefusalProof, bool, usize); 4] = [
+    let rows: [(Proof, bool, usize); 4] = [
         (RefusalProof::by_failure, false, 1),
         (RefusalProof::by_failure, true, 2),
         (RefusalProof::by_reply, false, 2),
