@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What `make test` does, step by step, each with its elapsed seconds: set-up, format, lints, build, layers, the Rust
-# tests, the docs' copies, the end-to-end tests, the SDKs' other majors, the frameworks, the agent CLIs. A failing test step does not hide the ones after it; a failing build does.
+# tests, the docs' copies, the schemas' code, the end-to-end tests, the SDKs' other majors, the frameworks, the agent CLIs. A failing test step does not hide the ones after it; a failing build does.
 #
 # Everything after the build runs with a denied network (denied-net.sh). Logs and timings: target/test-report/.
 set -euo pipefail
@@ -53,6 +53,7 @@ fi
 counted+=("$report/rust.log")
 
 step "docs" docs "${denied[@]}" "$target/ci/xtask" docs --check || true
+step "schemas" schemas "${denied[@]}" "$target/ci/xtask" proto --check || true
 
 # What the set-up put there where Debian's own Node is too old.
 export PATH="$PWD/.setup/node/bin:$PATH"

@@ -40,6 +40,9 @@ enum Chore {
         /// Compare instead of writing; fails when the code is out of date
         #[arg(long)]
         check: bool,
+        /// Write the schemas' descriptors to this file instead, for peers in other languages
+        #[arg(long, conflicts_with = "check")]
+        descriptors: Option<PathBuf>,
     },
 }
 
@@ -59,7 +62,8 @@ fn run() -> Result<()> {
     let said = match Args::parse().chore {
         Chore::Layers => check_layers(&root)?,
         Chore::Docs { check } => docs::run(&root, check)?,
-        Chore::Proto { check } => proto::run(&root, check)?,
+        Chore::Proto { descriptors: Some(file), check: _ } => proto::descriptors(&root, &file)?,
+        Chore::Proto { descriptors: None, check } => proto::run(&root, check)?,
     };
     writeln!(std::io::stdout(), "{said}").context("cannot write to stdout")
 }

@@ -45,8 +45,26 @@ pub fn run(root: &Path, check: bool) -> Result<String> {
     Ok(format!("proto: {} generated file(s) {}", fresh.len(), if check { "are up to date" } else { "written" }))
 }
 
+/// Writes the descriptors of the schemas below `root`, as protobuf compilers do.
+pub fn descriptors(root: &Path, file: &Path) -> Result<String> {
+    let set = compiled(root)?;
+    fs::write(file, set.encode_to_vec()).with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(format!("proto: the descriptors of {} schema(s) written to {}", set.file.len(), file.display()))
+}
+
 /// The files of the generated folder, by name.
 fn generate(root: &Path) -> Result<BTreeMap<String, String>> {
+    let set = compiled(root)?;
+    let packages: BTreeSet<String> = set.file.iter().map(|file| file.package().to_owned()).collect();
+
+    let mut generated = BTreeMap::new();
+    generated.insert(PACKAGES.to_owned(), modules(&packages));
+    messages(&set, &mut generated)?;
+    json(&set, &mut generated)?;
+    Ok(generated)
+}
+
+fn compiled(root: &Path) -> Result<FileDescriptorSet> {
     let schemas = root.join(SCHEMAS);
     let mut files = Vec::new();
     find(&schemas, &mut files)?;
@@ -57,14 +75,7 @@ fn generate(root: &Path) -> Result<BTreeMap<String, String>> {
     let mut compiler = protox::Compiler::new([&schemas]).context("cannot set the compiler up")?;
     compiler.include_source_info(true).include_imports(true);
     compiler.open_files(&files).context("a schema does not compile")?;
-    let set = compiler.file_descriptor_set();
-    let packages: BTreeSet<String> = set.file.iter().map(|file| file.package().to_owned()).collect();
-
-    let mut generated = BTreeMap::new();
-    generated.insert(PACKAGES.to_owned(), modules(&packages));
-    messages(&set, &mut generated)?;
-    json(&set, &mut generated)?;
-    Ok(generated)
+    Ok(compiler.file_descriptor_set())
 }
 
 fn find(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {

@@ -31,7 +31,7 @@ pub(super) async fn unary(
     if status != StatusCode::OK {
         return Err(refused(status, &headers, body, continued).await);
     }
-    expect_type(&headers, content_type(Protocol::Connect, codec, Form::Unary))?;
+    expect_type(&headers, &[content_type(Protocol::Connect, codec, Form::Unary)])?;
     let mut message = BytesMut::new();
     while let Some(chunk) = poll_fn(|cx| body.poll_chunk(cx)).await {
         let chunk = chunk?;
@@ -63,11 +63,11 @@ pub(super) async fn stream(
     }
     let (coding, tail) = match protocol {
         Protocol::Connect => {
-            expect_type(&headers, content_type(protocol, codec, Form::Stream))?;
+            expect_type(&headers, &[content_type(protocol, codec, Form::Stream)])?;
             (Coding::named(&headers, "connect-content-encoding")?, Tail::Connect)
         }
         Protocol::Grpc => {
-            expect_type(&headers, "application/grpc")?;
+            expect_type(&headers, grpc_types(codec))?;
             // An answer without messages may have its trailers for headers.
             match grpc_status(&headers, false, continued) {
                 Some(Err(fault)) => return Err(fault),
@@ -91,19 +91,23 @@ pub(super) async fn only_message(mut stream: RpcStream) -> Result<RpcReply, RpcF
     Ok(RpcReply { message, headers, trailers })
 }
 
-/// The answer has the type that was asked for; parameters aside. gRPC's may go on with its codec.
-fn expect_type(headers: &HeaderMap, expected: &str) -> Result<(), Fault> {
+/// The binary form has a short name too.
+fn grpc_types(codec: Codec) -> &'static [&'static str] {
+    match codec {
+        Codec::Proto => &["application/grpc", "application/grpc+proto"],
+        Codec::Json => &["application/grpc+json"],
+    }
+}
+
+/// The answer has one of these types, parameters aside.
+fn expect_type(headers: &HeaderMap, expected: &[&str]) -> Result<(), Fault> {
     let found = headers.get(header::CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()));
     let essence = found.as_deref().map(|text| text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
-    let fits = essence.as_deref().is_some_and(|essence| match essence.strip_prefix(expected) {
-        Some("") => true,
-        Some(rest) => rest.starts_with('+'),
-        None => false,
-    });
-    if fits {
+    if essence.is_some_and(|essence| expected.contains(&essence.as_str())) {
         return Ok(());
     }
     let found: String = found.as_deref().unwrap_or("none").chars().take(120).collect();
+    let expected = expected.join(" or ");
     let text =
         format!("the answer's content type is {found}, and must be {expected}: is this a server of the protocol?");
     Err(Fault::new(FaultKind::MalformedResponse, Phase::Answered, Evidence::text(text).with_status(200)))

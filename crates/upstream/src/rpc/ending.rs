@@ -35,10 +35,21 @@ fn told(begun: bool, failed: bool) -> Told {
     }
 }
 
-/// The codes that tell of a failure on the server's side, after which it may have begun.
+/// Whether an error tells of a failure on the server's side, after which it may have begun: all but the codes that say no.
 fn is_failure(code: Option<&str>) -> bool {
-    let failures = ["unknown", "internal", "data_loss", "unavailable", "deadline_exceeded", "canceled", "cancelled"];
-    code.is_none_or(|code| failures.contains(&code))
+    let refusals = [
+        "invalid_argument",
+        "not_found",
+        "already_exists",
+        "permission_denied",
+        "resource_exhausted",
+        "failed_precondition",
+        "aborted",
+        "out_of_range",
+        "unimplemented",
+        "unauthenticated",
+    ];
+    code.is_none_or(|code| !refusals.contains(&code))
 }
 
 fn fault_of(reply: ReplyFault, from: &HeaderMap) -> Fault {
@@ -46,9 +57,6 @@ fn fault_of(reply: ReplyFault, from: &HeaderMap) -> Fault {
     let mut fault = Fault::new(kind, Phase::Answered, evidence);
     fault.declared = declared_by(from).and(declared);
     fault.context_too_long = context_too_long;
-    if fault.kind == FaultKind::DeadlineExceeded {
-        fault.clock = Some(turnkeep_base::Clock { kind: turnkeep_base::ClockKind::Provider, set_by_caller: false });
-    }
     fault
 }
 
@@ -72,7 +80,7 @@ pub(super) fn by_status(status: u16, headers: &HeaderMap, body: &[u8], whole: bo
     };
     let code = classified.evidence.code.clone();
     // A code is the server's own word; without one the status speaks, most often a proxy's.
-    let failed = if code.is_some() { is_failure(code.as_deref()) } else { status >= 500 || status < 400 };
+    let failed = if code.is_some() { is_failure(code.as_deref()) } else { !(400..500).contains(&status) };
     let told = if whole { told(false, failed) } else { Told::Unknown };
     RpcFault { fault: fault_of(classified.into(), headers), told }
 }
@@ -98,6 +106,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Given<'a> {
 
 /// Reads the end of a Connect stream: its metadata, or its error. `begun`: messages have come before.
 pub(super) fn end_of_stream(payload: &[u8], begun: bool, continued: bool) -> Result<HeaderMap, RpcFault> {
+    // An array would do for serde.
+    if !payload.trim_ascii_start().starts_with(b"{") {
+        return Err(malformed("the end of the stream is no JSON object").into());
+    }
     let end: EndOfStream<'_> = serde_json::from_slice(payload)
         .map_err(|error| malformed(format!("the end of the stream is not what it must be: {error}")))?;
     let metadata = metadata(end.metadata.unwrap_or_default());

@@ -5,13 +5,18 @@ use super::coding::Coding;
 use super::ending::{broken, end_of_stream, grpc_status, malformed, no_end};
 use crate::answer::Body;
 use bytes::Bytes;
+use futures_util::task::noop_waker_ref;
 use http::HeaderMap;
 use std::fmt;
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use turnkeep_base::limit::MAX_EVENT;
 use turnkeep_engine::ports::AnswerBody as _;
 use turnkeep_wire::envelope::{Known, Reader};
+
+/// How long the transport's end is waited for after the protocol's.
+const LEAVE: Duration = Duration::from_secs(1);
 
 /// How the stream will end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +121,9 @@ impl RpcStream {
                 if self.reader.pending() > 0 {
                     return Poll::Ready(Err(malformed("bytes after the end of the stream").into()));
                 }
-                self.body = None;
+                if let Some(body) = self.body.take() {
+                    leave(body);
+                }
                 return Poll::Ready(Ok(None));
             }
             match ready!(body.poll_chunk(cx)) {
@@ -148,6 +155,18 @@ impl RpcStream {
                 }
             }
         }
+    }
+}
+
+/// The protocol's end has come, and the transport's will in a moment: until then the connection serves nobody else, and a
+/// stream that was let go of would look cancelled.
+fn leave(mut body: Body) {
+    let mut at_once = Context::from_waker(noop_waker_ref());
+    if body.poll_chunk(&mut at_once).is_pending() {
+        tokio::spawn(async move {
+            // More bytes than none, or none at all in time: the connection is closed.
+            let _ = tokio::time::timeout(LEAVE, poll_fn(|cx| body.poll_chunk(cx))).await;
+        });
     }
 }
 

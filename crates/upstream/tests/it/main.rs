@@ -4,6 +4,8 @@
 
 mod arbitrary;
 mod bodies;
+mod chat;
+mod chat_servers;
 mod coding;
 mod exhausted;
 mod faults;

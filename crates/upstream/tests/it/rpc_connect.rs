@@ -1,7 +1,7 @@
 //! The Connect protocol over HTTP/1.1, its answers written byte by byte.
 
 use crate::peer;
-use crate::rpc_peer::{Fake, answer, call, end, envelope, fault_of, gzip, read, stream, zstd};
+use crate::rpc_peer::{Fake, answer, call, end, envelope, fault_of, gzip, idle, read, stream, zstd};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -82,8 +82,24 @@ async fn messages_that_come_byte_by_byte_are_whole_and_the_connection_serves_aga
         assert_eq!(came.texts(), ["one", "", "three"]);
         let costs: Vec<_> = came.end.as_ref().unwrap().get_all("x-cost").iter().cloned().collect();
         assert_eq!(costs, ["1", "2"]);
+        idle(&fake.rpc).await;
     }
-    assert_eq!(fake.rpc.idle_connections(), 1);
+    assert_eq!(fake.rpc.open_connections(), 1);
+}
+
+#[tokio::test]
+async fn a_connection_whose_last_bytes_come_after_the_end_serves_again() {
+    let fake = Fake::new().await;
+    let rpc = Arc::clone(&fake.rpc);
+    let sending = tokio::spawn(async move { read(rpc.stream(call()).await).await });
+    let mut server = fake.accept().await;
+    peer::request(&mut server).await;
+    let head = "HTTP/1.1 200 X\r\ncontent-type: application/connect+proto\r\ntransfer-encoding: chunked\r\n\r\n";
+    let bytes = [head.as_bytes(), b"7\r\n", &end("{}"), b"\r\n"].concat();
+    server.write_all(&bytes).await.unwrap();
+    sending.await.unwrap().end.unwrap();
+    server.write_all(b"0\r\n\r\n").await.unwrap();
+    idle(&fake.rpc).await;
 }
 
 #[tokio::test]
@@ -184,7 +200,7 @@ async fn an_error_instead_of_a_message_is_a_refusal_and_one_after_it_is_not() {
         ("unavailable", FaultKind::UpstreamUnavailable, Told::Failed),
         ("internal", FaultKind::UpstreamInternal, Told::Failed),
         ("deadline_exceeded", FaultKind::DeadlineExceeded, Told::Failed),
-        ("a_word_of_its_own", FaultKind::Unclassified, Told::Refused),
+        ("a_word_of_its_own", FaultKind::Unclassified, Told::Failed),
     ];
     for (code, kind, told) in rows {
         let error =
@@ -329,6 +345,7 @@ async fn on_a_stale_connection(next: RpcCall) -> (Fake, tokio::task::JoinHandle<
     peer::request(&mut server).await;
     server.write_all(&stream(&[end("{}")])).await.unwrap();
     first.await.unwrap().end.unwrap();
+    idle(&fake.rpc).await;
     let rpc = Arc::clone(&fake.rpc);
     let second = tokio::spawn(async move { read(rpc.stream(next).await).await });
     peer::request(&mut server).await;
@@ -363,6 +380,7 @@ async fn a_stateful_call_uses_no_connection_that_has_waited_5_seconds() {
             peer::request(server).await;
             server.write_all(&stream(&[end("{}")])).await.unwrap();
             sending.await.unwrap().end.unwrap();
+            idle(&fake.rpc).await;
             tokio::time::pause();
             tokio::time::advance(Duration::from_secs(waited)).await;
             tokio::time::resume();

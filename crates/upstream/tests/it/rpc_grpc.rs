@@ -15,6 +15,9 @@ use tokio_rustls::TlsAcceptor;
 use turnkeep_base::{FaultKind, Phase};
 use turnkeep_upstream::rpc::{Codec, Protocol, Rpc, RpcCall, RpcFault, RpcReply, RpcSpec, Told};
 
+/// Headers or trailers.
+type Lines<'a> = &'a [(&'static str, &'a str)];
+
 struct Fake {
     listener: TcpListener,
     rpc: Arc<Rpc>,
@@ -67,19 +70,14 @@ impl Fake {
     }
 }
 
-fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
+fn headers(lines: Lines<'_>) -> HeaderMap {
     let parsed =
         lines.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::try_from(*value).unwrap()));
     parsed.collect()
 }
 
 /// Answers with 200, the type and more headers; bytes; and trailers, or none.
-fn answer(
-    mut respond: SendResponse<Bytes>,
-    more: &[(&'static str, &str)],
-    body: &[u8],
-    trailers: Option<&[(&'static str, &str)]>,
-) {
+fn answer(mut respond: SendResponse<Bytes>, more: Lines<'_>, body: &[u8], trailers: Option<Lines<'_>>) {
     let mut response = Response::new(());
     *response.headers_mut() = headers(more);
     response.headers_mut().entry("content-type").or_insert(HeaderValue::from_static("application/grpc"));
@@ -115,13 +113,9 @@ async fn a_call_has_grpcs_headers_and_its_answer_ends_by_trailers() {
 
 #[tokio::test]
 async fn a_unary_call_has_exactly_one_message() {
-    let rows: [(&[Vec<u8>], Result<&str, FaultKind>); 3] = [
-        (&[envelope(0, b"reply")], Ok("reply")),
-        (&[], Err(FaultKind::MalformedResponse)),
-        (&[envelope(0, b"a"), envelope(0, b"b")], Err(FaultKind::MalformedResponse)),
-    ];
-    for (envelopes, expected) in rows {
-        let body = envelopes.concat();
+    let twice = [envelope(0, b"a"), envelope(0, b"b")].concat();
+    let malformed = Err(FaultKind::MalformedResponse);
+    for (body, expected) in [(envelope(0, b"reply"), Ok("reply")), (Vec::new(), malformed), (twice, malformed)] {
         let came =
             Fake::new().await.asked(Form::Unary, call(), |(_, respond)| answer(respond, &[], &body, Some(OK))).await;
         let came = came.map(|came| came.texts()[0].to_owned()).map_err(|fault| fault.fault.kind);
@@ -137,13 +131,14 @@ async fn a_status_before_any_message_is_a_refusal_by_trailers_alone_too() {
         ("3", FaultKind::RequestInvalid, Told::Refused),
         ("14", FaultKind::UpstreamUnavailable, Told::Failed),
         ("13", FaultKind::UpstreamInternal, Told::Failed),
-        ("77", FaultKind::Unclassified, Told::Refused),
+        ("77", FaultKind::Unclassified, Told::Failed),
         ("x", FaultKind::MalformedResponse, Told::Unknown),
     ];
     for (status, kind, told) in rows {
         let trailers = [("grpc-status", status), ("grpc-message", "caf%C3%A9"), ("grpc-retry-pushback-ms", "1500")];
         for (body, by_head) in [(Vec::new(), true), (Vec::new(), false), (envelope(0, b"x"), false)] {
-            let came = Fake::new().await.streamed(call(), |(_, mut respond)| {
+            let fake = Fake::new().await;
+            let came = fake.streamed(call(), |(_, mut respond)| {
                 if by_head {
                     let mut response = Response::new(());
                     *response.headers_mut() = headers(&trailers);
@@ -167,7 +162,7 @@ async fn a_status_before_any_message_is_a_refusal_by_trailers_alone_too() {
 
 #[tokio::test]
 async fn an_answer_without_a_status_is_truncated() {
-    let rows: [(&[u8], Option<&[(&str, &str)]>); 4] =
+    let rows: [(&[u8], Option<Lines<'_>>); 4] =
         [(b"", None), (b"\0\0\0\0\x01x", None), (b"\0\0\0\0\x02x", Some(OK)), (b"", Some(&[("x-cost", "3")]))];
     for (body, trailers) in rows {
         let came = Fake::new().await.streamed(call(), |(_, respond)| answer(respond, &[], body, trailers)).await;
@@ -177,7 +172,8 @@ async fn an_answer_without_a_status_is_truncated() {
 
 #[tokio::test]
 async fn what_is_not_grpc_is_malformed() {
-    let rows: [(&str, &[(&str, &str)], &[u8]); 3] = [
+    let rows: [(&str, Lines<'_>, &[u8]); 4] = [
+        ("the other codec", &[("content-type", "application/grpc+json")], b""),
         ("a page", &[("content-type", "text/html")], b"<html>"),
         ("connect's end of stream", &[], b"\x02\0\0\0\x02{}"),
         ("a coding that was not offered", &[("grpc-encoding", "snappy")], b"\x01\0\0\0\x01x"),
@@ -186,7 +182,8 @@ async fn what_is_not_grpc_is_malformed() {
         let came = Fake::new().await.streamed(call(), |(_, respond)| answer(respond, more, body, Some(OK))).await;
         assert_eq!(came.fault(), (FaultKind::MalformedResponse, Phase::Answered, Told::Unknown), "{what}");
     }
-    let came = Fake::new().await.streamed(call(), |(_, respond)| {
+    let fake = Fake::new().await;
+    let came = fake.streamed(call(), |(_, respond)| {
         answer(respond, &[("grpc-status", "0")], &envelope(0, b"x"), None);
     });
     assert_eq!(came.await.fault().0, FaultKind::MalformedResponse, "a message after the status");
@@ -202,7 +199,8 @@ async fn without_grpc_the_http_status_speaks() {
         (418, FaultKind::Unclassified, Told::Refused),
     ];
     for (status, kind, told) in rows {
-        let came = Fake::new().await.streamed(call(), |(_, mut respond)| {
+        let fake = Fake::new().await;
+        let came = fake.streamed(call(), |(_, mut respond)| {
             let response = Response::builder().status(status).body(()).unwrap();
             respond.send_response(response, true).unwrap();
         });
@@ -292,7 +290,7 @@ async fn over_tls_http2_is_agreed_on_or_nothing_is_sent() {
                 let mut peer = h2::server::handshake(accepted.unwrap()).await.unwrap();
                 let (request, respond) = peer.accept().await.unwrap().unwrap();
                 assert_eq!(request.headers()["content-type"], "application/grpc+json");
-                answer(respond, &[], &envelope(0, b"{}"), Some(OK));
+                answer(respond, &[("content-type", "application/grpc+json")], &envelope(0, b"{}"), Some(OK));
                 let driven = tokio::spawn(async move { while peer.accept().await.is_some() {} });
                 assert_eq!(sending.await.unwrap().texts(), ["{}"]);
                 driven.abort();

@@ -127,6 +127,13 @@ impl Fake {
     }
 }
 
+/// Waits until a connection has come back.
+pub async fn idle(rpc: &Rpc) {
+    while rpc.idle_connections() == 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
 /// The fault of a streaming call that is answered so.
 pub async fn fault_of(answer: &[u8]) -> (FaultKind, Phase, Told) {
     Fake::new().await.streamed(call(), answer).await.fault()
