@@ -38,7 +38,8 @@ async fn answer(lab: &Lab, protocol: Protocol, codec: Codec) -> Result<String, F
     while let Some(happening) = poll_fn(|cx| answer.poll_next(cx)).await {
         match happening? {
             Happening::Event(Event::Delta { delta: Delta::Text(more), .. }) => text.push_str(&more),
-            other => ended |= other == Happening::Event(Event::End),
+            Happening::Event(event) => ended |= event == Event::End,
+            Happening::Alive | Happening::Units(_) => {}
         }
     }
     assert!(ended, "an answer that ends without a fault is complete");

@@ -97,7 +97,7 @@ async fn a_conversation_stands_as_long_as_the_process_that_keeps_it_is_the_one_t
     let driver = Cascade::new(spec(&lab, Default::default())).unwrap();
     let (_, conversation) = said(&driver, "one", None).await;
     assert!(driver.stands(&conversation));
-    assert_eq!(conversation.position.is_some_and(|position| position > 3), true);
+    assert!(conversation.position.is_some_and(|position| position > 3));
     lab.restart_cascade();
     let failed = fault(driver.send(ask(&driver, "two", Some(conversation.clone()))).await);
     assert_eq!((failed.fault.kind, failed.refused.is_none()), (FaultKind::ConversationGone, true));
