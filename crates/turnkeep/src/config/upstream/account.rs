@@ -42,7 +42,7 @@ pub enum Credential {
     Surroundings {
         /// Its HOME.
         home: PathBuf,
-        /// Its own variables, in file order.
+        /// Its own variables, by name.
         env: Vec<(String, EnvValue)>,
         /// By which of its methods an agent that wants a login is asked to log in; without: one that takes a key from its
         /// variables, if it has one.
