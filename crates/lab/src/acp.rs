@@ -152,7 +152,8 @@ impl<W: AsyncWrite + Unpin + Send> Agent<W> {
     async fn asked(&self, message: &Value, line: &[u8]) -> io::Result<()> {
         let (id, params) = (&message["id"], &message["params"]);
         let method = message["method"].as_str().unwrap_or_default();
-        let facts = Facts { path: method, method: "", model: "", account: "", stream: true, body: line, refused: false };
+        let facts =
+            Facts { path: method, method: "", model: "", account: "", stream: true, body: line, refused: false };
         let rule = locked(&self.chooser).rule(&facts).unwrap_or_default();
         if rule.before_headers_delay_ms > 0 {
             tokio::time::sleep(Duration::from_millis(rule.before_headers_delay_ms)).await;
