@@ -52,7 +52,7 @@ fn lease(desk: &Arc<Desk>, number: u8) -> Result<ConversationLease<Clean>, Miss>
 }
 
 #[test]
-fn a_mutable_conversation_is_in_one_turn_at_a_time_and_an_immutable_one_in_any() {
+fn a_lease_of_a_mutable_conversation_is_in_one_turn_at_a_time_and_an_immutable_ones_in_any() {
     let one = desk(Handling::Mutable);
     let taken = lease(&one, 1).unwrap();
     assert_eq!(lease(&one, 1).err(), Some(Miss::Unknown));
@@ -101,7 +101,7 @@ fn a_lease_of_an_older_epoch_is_refused_when_it_comes_back() {
 }
 
 #[test]
-fn a_newer_conversation_under_the_same_key_replaces_the_one_that_comes_back() {
+fn a_newer_conversation_under_the_same_key_replaces_the_one_whose_lease_comes_back() {
     let desk = desk(Handling::Mutable);
     let taken = lease(&desk, 1).unwrap();
     let newer = Record { conversation: conversation("h9"), ..record(Handling::Mutable) };
@@ -112,7 +112,7 @@ fn a_newer_conversation_under_the_same_key_replaces_the_one_that_comes_back() {
 }
 
 #[test]
-fn another_caller_finds_nothing() {
+fn another_caller_finds_no_lease() {
     let desk = desk(Handling::Immutable);
     let found = desk.table.lock().unwrap().take(Moment(1), &"bob".into(), key(1), |_| true);
     assert_eq!(found.err(), Some(Miss::Unknown));
@@ -164,7 +164,7 @@ fn a_lease_whose_driver_names_another_conversation_at_the_end_loses_the_one_befo
 }
 
 #[test]
-fn a_branch_that_is_gone_takes_no_newer_one_with_it() {
+fn a_lease_of_a_branch_that_is_gone_takes_no_newer_one_with_it() {
     let desk = desk(Handling::Immutable);
     let (first, second) = (lease(&desk, 1).unwrap(), lease(&desk, 1).unwrap());
     let newer = Record { conversation: conversation("h9"), ..record(Handling::Immutable) };
@@ -176,7 +176,7 @@ fn a_branch_that_is_gone_takes_no_newer_one_with_it() {
 }
 
 #[test]
-fn a_handle_that_is_too_long_is_not_kept_and_lost() {
+fn a_lease_whose_handle_is_too_long_is_not_kept_and_lost() {
     let desk = desk(Handling::Mutable);
     drop(told(&desk));
     let long = "x".repeat(MAX_HANDLE + 1);
