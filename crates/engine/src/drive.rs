@@ -29,7 +29,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use turnkeep_base::limit::LEDGER_WAIT;
-use turnkeep_base::{AccountId, AttemptId, ClientError, Evidence, Fault, FaultKind, Fingerprint, Phase};
+use turnkeep_base::verdict::verdict;
+use turnkeep_base::{AccountId, AttemptId, ClientError, Evidence, Fault, FaultKind, Fingerprint, Lease, Phase};
 use turnkeep_dialect::recorded::Recorded;
 use turnkeep_dialect::reply;
 use turnkeep_dialect::tool_names::ToolNames;
@@ -428,7 +429,10 @@ impl Drive {
         match refused {
             Some(proof) => {
                 let certain = !proof.may_have_begun();
-                self.conversation.refused(proof);
+                // What is gone is gone, though nothing of the turn has begun.
+                if verdict(&fault).row.lease != Lease::Dead {
+                    self.conversation.refused(proof);
+                }
                 if certain { Event::Refused(fault) } else { Event::Fault(fault) }
             }
             None => Event::Fault(fault),

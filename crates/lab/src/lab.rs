@@ -15,8 +15,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
 use crate::accounts::{AccountCounts, AccountState};
-use crate::devin::DevinSession;
 use crate::cascade::{CascadeCounts, Transcript};
+use crate::devin::DevinSession;
 use crate::fault::AcceptFault;
 use crate::handler::{State, handle};
 use crate::kept::KeptAnswer;

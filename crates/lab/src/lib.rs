@@ -51,8 +51,8 @@ mod spelling;
 mod tls;
 
 pub use accounts::{AccountCounts, AccountSpec, AccountState, MAX_ACCOUNTS};
-pub use devin::{DevinMessage, DevinSession, DevinStep, DevinTurn};
 pub use cascade::{CascadeCounts, MAX_CONVERSATIONS, TakenTurn, Transcript};
+pub use devin::{DevinMessage, DevinSession, DevinStep, DevinTurn};
 pub use fault::{AcceptFault, Fault, Point};
 pub use kept::KeptAnswer;
 pub use lab::{Lab, LabError, LabOptions};

@@ -84,6 +84,7 @@ impl Asked<'_> {
         let refused = self.refuses(&model, state);
         let facts = Facts {
             path: self.head.uri.path(),
+            method: self.head.method.as_str(),
             model: &model,
             account: self.account,
             stream: matches!(called, Called::Watch(_)) || matches!(&called, Called::Chat(call) if call.stream),

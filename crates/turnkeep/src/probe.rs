@@ -28,6 +28,11 @@ impl Probe for Live {
                 Driver::Connect(_) => {
                     Ok(Probed::Words("a connect server lists no models; its turns are not tried".into()))
                 }
+                Driver::Cascade(cascade) => match cascade.health(&id, secret).await {
+                    Ok(()) => Ok(Probed::Words("the server takes turns".into())),
+                    Err(fault) => Err(fault.to_string()),
+                },
+                Driver::Devin(_) => Ok(Probed::Words("Devin lists no models; its sessions are not tried".into())),
                 Driver::Acp(_) => Ok(Probed::Words("an agent is started with its first turn, and not before".into())),
             }
         })

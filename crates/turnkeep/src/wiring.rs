@@ -6,6 +6,7 @@ mod bare;
 mod drivers;
 mod files;
 mod health;
+mod hosts;
 mod keys;
 mod listening;
 mod live;

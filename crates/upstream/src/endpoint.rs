@@ -81,10 +81,10 @@ impl Endpoint {
     /// Sends a call that must not be sent twice: over a connection of its own, where nothing can have gone stale, and
     /// never again.
     pub(crate) async fn send_once(&self, call: Call) -> Result<Answer, Fault> {
-        let pool = self.pools.of(&call.account);
-        let draft = self.template.draft(&self.target, call)?;
-        let (lease, _) = self.open(&pool, false).await?;
-        self.send(lease, draft).await.map_err(|failed| failed.fault)
+        let account = call.account.clone();
+        let draft = self.template.draft(&self.origin.target, call)?;
+        let (response, lease) = self.origin.exchange_once(&account, draft).await?;
+        answer::answer(response, lease)
     }
 
     async fn exchange(&self, call: Call) -> Result<Answer, Fault> {

@@ -144,6 +144,17 @@ impl Origin {
         }
     }
 
+    /// The same over a connection of its own, where nothing can have gone stale, and never again.
+    pub(crate) async fn exchange_once(
+        &self,
+        account: &AccountId,
+        draft: Draft,
+    ) -> Result<(Response<Incoming>, Lease), Fault> {
+        let pool = self.pools.of(account);
+        let (lease, _) = self.open(&pool, MAX_IDLE_AGE, false).await?;
+        self.send(lease, draft).await.map_err(|failed| failed.fault)
+    }
+
     async fn send(&self, mut lease: Lease, draft: Draft) -> Result<(Response<Incoming>, Lease), Failed> {
         let request = draft.finish(&self.target, self.via_proxy.as_ref(), lease.speaks());
         match lease.send(request).await {

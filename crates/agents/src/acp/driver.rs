@@ -116,11 +116,12 @@ impl Acp {
                         None
                     }
                 };
-                // What is gone on with after a refusal is the same session.
-                if refused.is_none() || !resumed {
+                let fault = faults::of(&failed, resumed, Phase::MaybeSent);
+                // What is gone on with after a refusal is the same session, if there still is one.
+                if refused.is_none() || !resumed || fault.kind == FaultKind::ConversationGone {
                     turn.place.give_up();
                 }
-                Err(SendFault { fault: faults::of(&failed, resumed, Phase::MaybeSent), refused })
+                Err(SendFault { fault, refused })
             }
         }
     }

@@ -115,7 +115,9 @@ pub(super) fn refusal(kind: FaultKind) -> Option<RefusalProof> {
         | FaultKind::QuotaExhausted
         | FaultKind::RateLimited
         | FaultKind::RequestInvalid
-        | FaultKind::PolicyBlocked => Some(RefusalProof::by_reply()),
+        | FaultKind::PolicyBlocked
+        // There is no session that it could have begun in.
+        | FaultKind::ConversationGone => Some(RefusalProof::by_reply()),
         FaultKind::AccountSuspended
         | FaultKind::ModelNotEntitled
         | FaultKind::ModelOverloaded
@@ -134,7 +136,6 @@ pub(super) fn refusal(kind: FaultKind) -> Option<RefusalProof> {
         | FaultKind::TlsFailure
         | FaultKind::ConnectionReset
         | FaultKind::HttpProtocolError
-        | FaultKind::ConversationGone
         | FaultKind::NoCredential
         | FaultKind::GatewayExhausted
         | FaultKind::GatewayBug
@@ -182,6 +183,7 @@ mod tests {
     #[test]
     fn a_failure_inside_the_agent_is_no_refusal() {
         assert!(refusal(FaultKind::RateLimited).is_some());
+        assert!(refusal(FaultKind::ConversationGone).is_some());
         assert!(refusal(FaultKind::UpstreamInternal).is_none());
         assert!(refusal(FaultKind::Unclassified).is_none());
     }

@@ -57,7 +57,7 @@ const UPSTREAM: Known = Known {
 };
 
 /// Kinds whose driver is not here yet.
-const LATER: &[Kind] = &[Kind::Cascade, Kind::Devin];
+const LATER: &[Kind] = &[];
 
 pub(super) fn read(item: Item<'_>, plain: bool, names: &mut Names) -> Option<Upstream> {
     let fields = item.table(&UPSTREAM)?;

@@ -1,18 +1,21 @@
 //! The drivers of the upstreams' kinds, and what decides each: two equal recipes make the same driver.
 
+use super::hosts::{Daemons, limits};
 use super::surroundings::{Place, Surroundings};
 use crate::commands::Failure;
-use crate::config::{Codec, Permissions, Process, Remote, Rpc, RpcProtocol, Speaks, ToolActivity, Upstream};
+use crate::config::{
+    Account, CascadeServer, Codec, Credential, Permissions, Process, Remote, Rpc, RpcProtocol, Speaks, ToolActivity,
+    Upstream,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use turnkeep_agents::acp::{self, Acp, AcpAccount, AcpSpec};
-use turnkeep_agents::supervise::ProcessLimits;
 use turnkeep_base::AccountId;
-use turnkeep_engine::route::Speech;
+use turnkeep_engine::route::{Handling, Speech};
 use turnkeep_upstream::rpc::{self, RpcSpec};
-use turnkeep_upstream::{ConnectChat, Endpoint, EndpointSpec};
+use turnkeep_upstream::{Cascade, CascadeHost, CascadeSpec, ConnectChat, Devin, DevinSpec, Endpoint, EndpointSpec};
 
 /// Through what an upstream's turns go.
 #[derive(Clone)]
@@ -21,8 +24,12 @@ pub(crate) enum Driver {
     Dialect(Arc<Endpoint>),
     /// The gateway's own chat service.
     Connect(Arc<ConnectChat>),
+    /// The gateway's own service of conversations.
+    Cascade(Arc<Cascade>),
     /// An agent that is a process.
     Acp(Arc<Acp>),
+    /// Devin's sessions.
+    Devin(Arc<Devin>),
 }
 
 impl Driver {
@@ -31,7 +38,9 @@ impl Driver {
         match self {
             Driver::Dialect(endpoint) => endpoint.egress().clone(),
             Driver::Connect(chat) => chat.rpc().egress().clone(),
+            Driver::Cascade(cascade) => cascade.egress().clone(),
             Driver::Acp(_) => "direct".into(),
+            Driver::Devin(devin) => devin.endpoint().egress().clone(),
         }
     }
 
@@ -45,7 +54,11 @@ impl Driver {
             Driver::Connect(chat) => {
                 chat.rpc().forget_account(id);
             }
+            Driver::Cascade(cascade) => cascade.forget_account(id),
             Driver::Acp(_) => {}
+            Driver::Devin(devin) => {
+                devin.endpoint().forget_account(id);
+            }
         }
     }
 
@@ -57,11 +70,17 @@ impl Driver {
                 Speech::Dialect { dialect: endpoint.kind().dialect(), chains, port: endpoint.clone() }
             }
             Driver::Connect(chat) => Speech::Native { conversations: None, replay_safe: true, port: chat.clone() },
+            Driver::Cascade(cascade) => {
+                Speech::Native { conversations: Some(Handling::Mutable), replay_safe: true, port: cascade.clone() }
+            }
             Driver::Acp(agent) => Speech::Native {
                 conversations: Some(Acp::HANDLING),
                 replay_safe: Acp::REPLAY_SAFE,
                 port: agent.clone(),
             },
+            Driver::Devin(devin) => {
+                Speech::Native { conversations: Some(Handling::Mutable), replay_safe: false, port: devin.clone() }
+            }
         }
     }
 }
@@ -77,6 +96,10 @@ pub(super) enum Recipe {
         remote: RemoteRecipe,
         rpc: Rpc,
     },
+    Cascade {
+        server: CascadeAt,
+        protocol: RpcProtocol,
+    },
     Acp {
         process: Process,
         permissions: Permissions,
@@ -84,6 +107,21 @@ pub(super) enum Recipe {
         /// What is around each account's process, by its name.
         places: BTreeMap<Arc<str>, Place>,
     },
+    Devin {
+        remote: RemoteRecipe,
+        quiet: Duration,
+        /// By the accounts' names.
+        organizations: BTreeMap<Arc<str>, Arc<str>>,
+    },
+}
+
+/// What decides where a server of conversations is.
+#[derive(Clone, PartialEq)]
+pub(super) enum CascadeAt {
+    /// At an address.
+    Remote(RemoteRecipe),
+    /// In a process for each account, with what is around it.
+    Process(Process, BTreeMap<Arc<str>, Place>),
 }
 
 /// What decides the way to an address.
@@ -123,10 +161,7 @@ impl RemoteRecipe {
 
     fn rpc(&self, name: &str, protocol: RpcProtocol, loopback_only: bool) -> RpcSpec {
         let mut spec = RpcSpec::new(name, self.base_url.as_str());
-        spec.protocol = match protocol {
-            RpcProtocol::Connect => rpc::Protocol::Connect,
-            RpcProtocol::Grpc => rpc::Protocol::Grpc,
-        };
+        spec.protocol = rpc_protocol(protocol);
         spec.headers.clone_from(&self.headers);
         spec.ca_pem.clone_from(&self.ca);
         spec.proxy.clone_from(&self.proxy);
@@ -154,8 +189,27 @@ impl Recipe {
                 tool_activity: *tool_activity,
                 places: places_of(&upstream.name, places),
             }),
-            Speaks::Cascade { .. } | Speaks::Devin { .. } => {
-                Err(Failure::Usage(format!("kind {:?} is not in this version", upstream.speaks.kind().name())))
+            Speaks::Cascade { server, protocol, reuse: _ } => {
+                let server = match server {
+                    CascadeServer::Remote(at) => CascadeAt::Remote(remote(at)?),
+                    CascadeServer::Process(process) => {
+                        CascadeAt::Process(process.clone(), places_of(&upstream.name, places))
+                    }
+                };
+                Ok(Recipe::Cascade { server, protocol: *protocol })
+            }
+            Speaks::Devin { remote: at, quiet, reuse: _ } => {
+                let organization = |account: &Account| match &account.credential {
+                    Credential::Member { organization, .. } => {
+                        Some((account.name.as_str().into(), organization.as_str().into()))
+                    }
+                    Credential::Secret(_) | Credential::Surroundings { .. } => None,
+                };
+                Ok(Recipe::Devin {
+                    remote: remote(at)?,
+                    quiet: *quiet,
+                    organizations: upstream.accounts.iter().filter_map(organization).collect(),
+                })
             }
         }
     }
@@ -175,6 +229,20 @@ impl Recipe {
                 };
                 ConnectChat::new(&spec).map(|chat| Driver::Connect(Arc::new(chat))).map_err(refused)
             }
+            Recipe::Cascade { server, protocol } => {
+                let (rpc, host) = match server {
+                    CascadeAt::Remote(remote) => (remote.rpc(name, *protocol, loopback_only), None),
+                    CascadeAt::Process(process, places) => {
+                        // Where it is the host tells, on this machine always.
+                        let mut rpc = RpcSpec::new(name, "");
+                        (rpc.protocol, rpc.loopback_only) = (rpc_protocol(*protocol), true);
+                        let host: Arc<dyn CascadeHost> = Arc::new(Daemons::new(name, process, places));
+                        (rpc, Some(host))
+                    }
+                };
+                let made = Cascade::new(CascadeSpec { rpc, host });
+                made.map(|cascade| Driver::Cascade(Arc::new(cascade))).map_err(refused)
+            }
             Recipe::Acp { process, permissions, tool_activity, places } => {
                 let mut spec = AcpSpec::new(name, process.command.clone(), &process.state);
                 spec.permissions = match permissions {
@@ -190,7 +258,30 @@ impl Recipe {
                 spec.accounts = places.iter().map(|(account, place)| (account.clone(), agent_account(place))).collect();
                 Ok(Driver::Acp(Arc::new(Acp::new(spec))))
             }
+            Recipe::Devin { remote, quiet, organizations } => {
+                let defaults = DevinSpec::new(name);
+                let spec = DevinSpec {
+                    base_url: remote.base_url.clone(),
+                    organizations: organizations.clone(),
+                    quiet: *quiet,
+                    headers: remote.headers.clone(),
+                    ca_pem: remote.ca.clone(),
+                    proxy: remote.proxy.clone(),
+                    connect_timeout: remote.connect_timeout,
+                    max_connections: defaults.max_connections.max(remote.max_in_flight),
+                    loopback_only,
+                    ..defaults
+                };
+                Devin::new(spec).map(|devin| Driver::Devin(Arc::new(devin))).map_err(refused)
+            }
         }
+    }
+}
+
+fn rpc_protocol(protocol: RpcProtocol) -> rpc::Protocol {
+    match protocol {
+        RpcProtocol::Connect => rpc::Protocol::Connect,
+        RpcProtocol::Grpc => rpc::Protocol::Grpc,
     }
 }
 
@@ -203,10 +294,6 @@ fn agent_account(place: &Place) -> AcpAccount {
 fn places_of(upstream: &str, places: &Surroundings) -> BTreeMap<Arc<str>, Place> {
     let its = places.iter().filter(|(id, _)| *id.upstream == *upstream);
     its.map(|(id, place)| (id.account.clone(), place.clone())).collect()
-}
-
-fn limits(process: &Process) -> ProcessLimits {
-    ProcessLimits { memory: Some(process.memory), ..ProcessLimits::default() }
 }
 
 fn refused(error: impl std::fmt::Display) -> Failure {

@@ -147,7 +147,8 @@ async fn leaving_within_a_turn_cancels_it_at_the_agent_and_drops_its_session() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_agents_turn_is_dead_when_its_clock_fires_and_is_cancelled() {
     join_all(streamed_and_plain().into_iter().map(|pair| async move {
-        let lines = "timeouts = { first_content = \"3s\", between = \"3s\" }";
+        // A plain turn has its total alone.
+        let lines = "timeouts = { first_content = \"5s\", between = \"5s\", total = \"5s\" }";
         let place = Agents::with(&["a", "b"], false, lines).await;
         let talk = place.begun(pair).await;
         place.agent.script([Next::Hold("two", " and more")]);

@@ -6,7 +6,6 @@ use crate::scene::*;
 use crate::support::binary::serve;
 use crate::support::client::Client;
 use crate::support::dialects::{assert_broke_off, assert_refused, assert_said};
-use crate::support::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_busy_owner_is_passed_over_with_prefer_and_waited_for_with_strict() {
@@ -76,14 +75,15 @@ async fn an_account_that_is_removed_and_comes_again_under_its_name_does_not_have
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_address_of_its_upstream_has_none_of_its_conversations() {
+async fn another_address_of_its_upstream_knows_none_of_its_conversations_and_is_told_the_whole_history() {
     let pair = streamed_and_plain()[0];
     let place = Place::of(&["a"]).await;
     let talk = begun(&place, pair).await;
     let elsewhere = Cascade::start().await;
     place.world.take_up(&plan(&[("up", upstream("up", elsewhere.addr(), &["a"], ""))])).await;
     talk.clone().hears(&place.world, "answer 1").await;
-    assert_eq!(elsewhere.messages(), [["user: first", "assistant: one", "user: second"]]);
+    assert_eq!(elsewhere.messages().last().unwrap(), &["user: first", "assistant: one", "user: second"]);
+    assert_eq!(elsewhere.known(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

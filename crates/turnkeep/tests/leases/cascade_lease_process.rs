@@ -5,7 +5,9 @@ use crate::scene::*;
 use crate::support::dialects::{assert_broke_off, say};
 use crate::support::*;
 use futures_util::future::join_all;
+use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 /// A gateway whose servers are this test's own binary, started by it.
 async fn place(accounts: &[&str]) -> World {
@@ -32,17 +34,29 @@ async fn heard(talk: &mut Talk, world: &World) -> (u32, u32) {
     (process.parse().unwrap(), count.parse().unwrap())
 }
 
-fn kill(process: u32) {
+/// Kills it, and waits until its parent has noticed.
+async fn kill(process: u32) {
     assert!(Command::new("kill").args(["-9", &process.to_string()]).status().unwrap().success());
+    let mut looks = tokio::time::interval(Duration::from_millis(5));
+    soon(async {
+        while Path::new(&format!("/proc/{process}")).exists() {
+            looks.tick().await;
+        }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_turn_goes_on_in_its_process_and_one_is_started_for_all_who_come_at_once() {
     let world = place(&["a"]).await;
-    let firsts = streamed_and_plain().map(|pair| async {
-        let mut talk = Talk::begin(pair, "first");
-        let first = heard(&mut talk, &world).await;
-        (talk, first)
+    let firsts = streamed_and_plain().map(|pair| {
+        let world = &world;
+        async move {
+            // Two that say the same would have one conversation.
+            let mut talk = Talk::begin(pair, &format!("first, streamed {}", pair.stream));
+            let first = heard(&mut talk, world).await;
+            (talk, first)
+        }
     });
     let begun = join_all(firsts).await;
     assert_eq!(begun[0].1, begun[1].1, "one process");
@@ -60,7 +74,7 @@ async fn a_process_that_dies_between_turns_is_started_anew_and_told_the_whole_hi
         let world = place(&["a"]).await;
         let mut talk = Talk::begin(pair, "first");
         let (process, _) = heard(&mut talk, &world).await;
-        kill(process);
+        kill(process).await;
         talk.says("second");
         let (another, count_then) = heard(&mut talk, &world).await;
         assert_ne!(another, process, "{pair:?}");
@@ -80,7 +94,7 @@ async fn a_process_that_dies_within_a_turn_ends_it_and_its_conversation() {
     let before = talk.clone();
     let mut client = talk.says("hold on").ask(&world).await;
     client.until("held").await;
-    kill(process);
+    kill(process).await;
     assert_broke_off(pair, &client.reply().await, "held");
     let counters = at_rest(&world).await;
     assert_eq!((count(&counters, "size"), count(&counters, "dropped")), (0, 1), "{counters:#}");

@@ -25,8 +25,6 @@ pub enum Next {
     Call(Vec<&'static str>),
     /// It is refused by the reply to the send call, with this reason and this wait in milliseconds.
     Refuse(&'static str, u64),
-    /// The same, when the test says so.
-    RefuseLater(&'static str),
     /// It says these words and fails for this reason.
     Fail(&'static str, &'static str),
     /// The connection of the send call ends without a reply; the turn has not begun.
@@ -64,8 +62,6 @@ struct State {
     sent: Vec<Sent>,
     /// Turns that were ended by a cancel.
     cancelled: usize,
-    /// Conversations that were closed.
-    closed: Vec<String>,
     instance: u8,
     /// What is held is let go.
     released: bool,
@@ -126,12 +122,6 @@ impl Cascade {
     /// The conversations that were begun, and are known.
     pub fn known(&self) -> usize {
         self.inner.state().conversations.len()
-    }
-
-    /// How many turns were cancelled, and how many conversations closed.
-    pub fn ended(&self) -> (usize, usize) {
-        let state = self.inner.state();
-        (state.cancelled, state.closed.len())
     }
 
     /// Forgets every conversation, as a server may.
@@ -288,7 +278,7 @@ impl State {
         let next = self.script.pop_front().unwrap_or_else(usual);
         match next {
             Next::Refuse(reason, wait) => return (refused(reason, wait), None),
-            Next::RefuseLater(_) | Next::Lose => return (Value::Null, Some(next)),
+            Next::Lose => return (Value::Null, Some(next)),
             Next::Say(_) | Next::Hold(..) | Next::Call(_) | Next::Fail(..) | Next::TakeAndLose => {}
         }
         if let Some(sent) = self.sent.last_mut() {
@@ -327,7 +317,7 @@ impl State {
                 steps.push(json!({"failed": refused(reason, 0)["refused"]}));
             }
             Next::TakeAndLose => open = Some(position),
-            Next::Refuse(..) | Next::RefuseLater(_) | Next::Lose => {}
+            Next::Refuse(..) | Next::Lose => {}
         }
         conversation.open = open;
         (json!({"taken": {"offset": offset}}), Some(next))
@@ -342,8 +332,8 @@ impl State {
             conversation.steps.push(json!({"failed": refused("CANCELLED", 0)["refused"]}));
             self.cancelled += 1;
         }
-        if body["close"] == true && self.conversations.remove(&name).is_some() {
-            self.closed.push(name);
+        if body["close"] == true {
+            self.conversations.remove(&name);
         }
     }
 }
@@ -395,10 +385,6 @@ impl Answers for Inner {
                     let body = read::<v1::SendRequest>(&asked.body);
                     let (taken, next) = self.change(|state| state.send(&account, &body));
                     match next {
-                        Some(Next::RefuseLater(reason)) => {
-                            self.until(|state| state.released).await;
-                            reply::<v1::SendResponse>(refused(reason, 0))
-                        }
                         Some(Next::Lose | Next::TakeAndLose) => Answer::Close,
                         Some(Next::Hold(_, rest)) => {
                             let name = body["conversation"].as_str().unwrap_or_default().to_owned();
@@ -465,16 +451,12 @@ impl Inner {
         let name = body["conversation"].as_str().unwrap_or_default().to_owned();
         let mut next = usize::try_from(number(&body["offset"])).unwrap();
         loop {
-            let (step, open) = {
-                let state = self.state();
-                let found = state.conversations.get(&name);
-                let Some(found) = found else {
-                    drop(state);
-                    let error = json!({"error": {"code": "not_found", "message": "no such conversation"}});
-                    let _ = tell.send(end(&error)).await;
-                    return;
-                };
-                (found.steps.get(next).cloned(), found.open.is_some())
+            let look = |found: &Conversation| (found.steps.get(next).cloned(), found.open.is_some());
+            let seen = self.state().conversations.get(&name).map(look);
+            let Some((step, open)) = seen else {
+                let error = json!({"error": {"code": "not_found", "message": "no such conversation"}});
+                let _ = tell.send(end(&error)).await;
+                return;
             };
             match step {
                 Some(mut step) => {

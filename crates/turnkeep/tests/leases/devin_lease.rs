@@ -97,7 +97,10 @@ async fn each_turn_goes_on_in_its_session_and_says_only_what_is_new() {
         talk.says("third").hears(&place.world, "three").await;
         let counters = place.kept(1, 2, &format!("{pair:?}")).await;
         assert_eq!((count(&counters, "advanced"), count(&counters, "dropped")), (2, 0), "{counters:#}");
-        assert_eq!((place.sessions().len(), place.told(0)), (1, ["first", "second", "third"].map(str::to_owned).to_vec()));
+        assert_eq!(
+            (place.sessions().len(), place.told(0)),
+            (1, ["first", "second", "third"].map(str::to_owned).to_vec())
+        );
     }))
     .await;
 }
@@ -180,7 +183,9 @@ async fn leaving_within_a_turn_stops_the_polling_and_drops_the_session() {
 async fn a_silent_session_is_dead_when_its_clock_fires() {
     join_all(streamed_and_plain().into_iter().map(|pair| async move {
         let silent = "[[devin]]\ncontains = \"second\"\nsteps = [{ gate = \"never\", say = \"two\" }]\n";
-        let place = Devin::of(silent, &["a", "b"], "timeouts = { first_content = \"3s\", between = \"3s\" }").await;
+        let place =
+            Devin::of(silent, &["a", "b"], "timeouts = { first_content = \"6s\", between = \"6s\", total = \"6s\" }")
+                .await;
         let talk = place.begun(pair).await;
         assert_refused(pair, &talk.turn(&place.world).await, 504);
         let counters = place.kept(0, 1, &format!("{pair:?}")).await;
@@ -211,7 +216,8 @@ async fn a_session_that_has_exited_is_not_gone_on_with_and_no_client_sees_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn another_caller_never_gets_it_a_shared_key_has_none_and_two_turns_at_once_have_one_each() {
     join_all(streamed_and_plain().into_iter().map(|pair| async move {
-        let script = says("second", "theirs") + &says("second", "nobodys") + &holds("second", "two") + &says("second", "two");
+        let script =
+            says("second", "theirs") + &says("second", "nobodys") + &holds("second", "two") + &says("second", "two");
         let place = Devin::of(&script, &["a"], "").await;
         let talk = place.begun(pair).await;
         talk.clone().by(OTHER).hears(&place.world, "theirs").await;

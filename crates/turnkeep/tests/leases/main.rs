@@ -9,4 +9,12 @@ mod support;
 
 mod acp_lease;
 mod agent;
+mod cascade_lease;
+mod cascade_lease_faults;
+mod cascade_lease_owners;
+mod cascade_lease_process;
+mod cascade_scene;
+mod cascade_server;
+mod devin_lease;
+mod fake;
 mod scene;

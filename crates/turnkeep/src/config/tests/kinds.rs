@@ -109,17 +109,17 @@ fn an_account_of_a_process_has_surroundings_and_no_secret() {
         panic!("surroundings")
     };
     assert_eq!(home, Path::new("conf/agents/keeps/main"));
-    assert!(matches!(&env[0], (name, EnvValue::Text(text)) if name == "MODEL" && text == "m"));
+    assert!(matches!(&env[1], (name, EnvValue::Text(text)) if name == "MODEL" && text == "m"));
     let file = PathBuf::from("conf/key");
-    assert!(matches!(&env[1], (name, EnvValue::Secret(SecretRef::File(path))) if name == "API_KEY" && *path == file));
+    assert!(matches!(&env[0], (name, EnvValue::Secret(SecretRef::File(path))) if name == "API_KEY" && *path == file));
     let home = only(&format!("{ACP}home = \"elsewhere\"\n"));
     assert!(
         matches!(&home.accounts[0].credential, Credential::Surroundings { home, .. } if home == Path::new("conf/elsewhere"))
     );
 
     let secret = "secret = { env = \"A\" }\n";
-    tells(&format!("{CASCADE}{secret}"), "7:10 upstreams[0].accounts[0].secret", &["a secret of its own", "remove it"]);
-    tells(&format!("{ACP}{secret}"), "7:10 upstreams[0].accounts[0].secret", &["\"acp\"", "has logged in itself"]);
+    tells(&format!("{CASCADE}{secret}"), "8:10 upstreams[0].accounts[0].secret", &["a secret of its own", "remove it"]);
+    tells(&format!("{ACP}{secret}"), "8:10 upstreams[0].accounts[0].secret", &["\"acp\"", "has logged in itself"]);
     let dots = ACP.replace("devin-cli", "..");
     tells(&dots, "3:8 upstreams[0].name", &["begins with a dot"]);
     let dots = ACP.replace("name = \"me\"", "name = \"..\"");
@@ -129,10 +129,10 @@ fn an_account_of_a_process_has_surroundings_and_no_secret() {
 #[test]
 fn variables_of_a_process_are_checked_and_one_that_looks_like_a_secret_is_doubted() {
     let env = |text: &str| format!("{ACP}env = {{ {text} }}\n");
-    tells(&env("HOME = \"x\""), "7:16 upstreams[0].accounts[0].env.HOME", &["the account's home"]);
-    tells(&env("\"a b\" = \"x\""), "7:17 upstreams[0].accounts[0].env.a b", &["not the name of a variable"]);
-    tells(&env("A = 1"), "7:13 upstreams[0].accounts[0].env.A", &["must be a string"]);
-    tells(&env("A = \"\\u0000\""), "7:13 upstreams[0].accounts[0].env.A", &["no variable can hold"]);
+    tells(&env("HOME = \"x\""), "8:16 upstreams[0].accounts[0].env.HOME", &["the account's home"]);
+    tells(&env("\"a b\" = \"x\""), "8:17 upstreams[0].accounts[0].env.a b", &["not the name of a variable"]);
+    tells(&env("A = 1"), "8:13 upstreams[0].accounts[0].env.A", &["must be a string"]);
+    tells(&env("A = \"\\u0000\""), "8:13 upstreams[0].accounts[0].env.A", &["no variable can hold"]);
     let config = parse(&env("SOME_TOKEN = \"tk-pasted\""));
     let told: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
     assert!(told.iter().any(|text| text.contains("looks like a secret") && !text.contains("tk-pasted")), "{told:?}");

@@ -42,7 +42,7 @@ pub enum Credential {
     Surroundings {
         /// Its HOME.
         home: PathBuf,
-        /// Its own variables, in file order.
+        /// Its own variables, by name.
         env: Vec<(String, EnvValue)>,
         /// By which of its methods an agent that wants a login is asked to log in; without: one that takes a key from its
         /// variables, if it has one.
@@ -157,7 +157,7 @@ fn read_surroundings(fields: &Fields<'_>, plain: bool, of: &Of<'_>, name: Option
         None => {
             let name = name?;
             // A name of dots would lead elsewhere.
-            if name.starts_with('.') || of.upstream.starts_with('.') {
+            if name.starts_with('.') {
                 fields.require("home", r#"home = "FOLDER", the account's own"#)?;
             }
             Some(fields.item().in_folder(&format!("agents/{}/{name}", of.upstream)))
