@@ -195,6 +195,10 @@ impl Links {
             (Some(_) | None, _) => true,
         };
         let known = self.known.lock();
+        if known.is_empty() {
+            // Nothing was heard yet: a server that runs elsewhere may well be the same as before our own start.
+            return self.host.is_none();
+        }
         known.values().any(|known| conversation.instance == Some(known.instance) && runs(known))
     }
 }

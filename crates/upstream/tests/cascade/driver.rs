@@ -97,6 +97,10 @@ async fn a_conversation_stands_as_long_as_the_process_that_keeps_it_is_the_one_t
     let driver = Cascade::new(spec(&lab, Default::default())).unwrap();
     let (_, conversation) = said(&driver, "one", None).await;
     assert!(driver.stands(&conversation));
+    let another = Cascade::new(spec(&lab, Default::default())).unwrap();
+    assert!(another.stands(&conversation), "it has not asked yet");
+    said(&another, "more", Some(conversation.clone())).await;
+    let (_, conversation) = said(&driver, "one", None).await;
     assert!(conversation.position.is_some_and(|position| position > 3));
     lab.restart_cascade();
     let failed = fault(driver.send(ask(&driver, "two", Some(conversation.clone()))).await);
