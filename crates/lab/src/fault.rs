@@ -48,6 +48,10 @@ pub enum Fault {
     BadEncoding,
     /// The compressed body ends as HTTP wants it, but the compression's own end is missing.
     TruncatedEncoding,
+    /// A Cascade watch begins with the conversation's first step, and says every step twice.
+    RepeatSteps,
+    /// A Cascade watch leaves out the step of its second word.
+    SkipStep,
 }
 
 impl Fault {
@@ -60,6 +64,8 @@ impl Fault {
             | Self::HeaderOverflow
             | Self::BadHeader
             | Self::Hang
+            | Self::RepeatSteps
+            | Self::SkipStep
             | Self::Http2Goaway
             | Self::Http2GoawayRefusing => Point::BeforeHeaders,
             Self::ErrorInStream => Point::AfterPreamble,

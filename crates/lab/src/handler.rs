@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::accounts::Accounts;
 use crate::answer::{self, Answer, Numbering, Usage};
 use crate::ask::{self, Ask, Dialect};
+use crate::cascade::Cascade;
 use crate::choose::{Chooser, Facts};
 use crate::connections::Connections;
 use crate::fault::{Fault, Point};
@@ -35,8 +36,9 @@ pub(crate) struct State {
     pub gates: Arc<Gates>,
     pub accounts: Arc<Accounts>,
     pub connections: Arc<Connections>,
+    pub cascade: Arc<Cascade>,
     chooser: Mutex<Chooser>,
-    numbering: Numbering,
+    pub numbering: Numbering,
     signatures: Signatures,
 }
 
@@ -52,14 +54,14 @@ impl State {
 }
 
 /// A reply before it is played.
-struct Reply {
-    status: u16,
-    headers: Vec<(HeaderName, HeaderValue)>,
-    steps: Vec<Step>,
+pub(crate) struct Reply {
+    pub status: u16,
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    pub steps: Vec<Step>,
     /// The body's length is told beforehand.
-    sized: bool,
+    pub sized: bool,
     /// What the turn costs, of a reply that is one.
-    usage: Option<Usage>,
+    pub usage: Option<Usage>,
 }
 
 /// Answers one request.
@@ -97,7 +99,15 @@ pub(crate) async fn handle(
     visit.answered(reply.status, reply.usage);
     turn.answered(reply.status);
     let http2 = head.version == Version::HTTP_2;
-    let mut player = Player { turn, visit, busy, http2, control, gates: Arc::clone(&state.gates) };
+    let mut player = Player {
+        turn,
+        visit,
+        busy,
+        http2,
+        control,
+        gates: Arc::clone(&state.gates),
+        cascade: Arc::clone(&state.cascade),
+    };
     player.before(before).await?;
     let mut response = Response::new(());
     *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -111,16 +121,19 @@ pub(crate) async fn handle(
 }
 
 /// A request that was read.
-struct Asked<'a> {
-    head: &'a http::request::Parts,
-    body: &'a Bytes,
+pub(crate) struct Asked<'a> {
+    pub head: &'a http::request::Parts,
+    pub body: &'a Bytes,
     unread: bool,
-    account: &'a str,
+    pub account: &'a str,
     sequence: u64,
 }
 
 impl Asked<'_> {
     fn answer(&self, state: &State) -> (Vec<Step>, Reply) {
+        if let Some(called) = self.call(state) {
+            return called;
+        }
         let path = self.head.uri.path();
         let route = route(&self.head.uri);
         let dialect = paths::dialect(&route, path, &self.head.headers);
@@ -376,16 +389,10 @@ impl Asked<'_> {
 }
 
 fn encoded(mut reply: Reply, encoding: ContentEncoding, whole: bool) -> Reply {
-    let name = match encoding {
-        ContentEncoding::Gzip => "gzip",
-        ContentEncoding::Br => "br",
-        ContentEncoding::Zstd => "zstd",
-        ContentEncoding::Deflate => "deflate",
-    };
     match plan::encode(std::mem::take(&mut reply.steps), encoding, whole) {
         Ok(steps) => {
             reply.steps = steps;
-            reply.headers.push((header::CONTENT_ENCODING, HeaderValue::from_static(name)));
+            reply.headers.push((header::CONTENT_ENCODING, HeaderValue::from_static(encoding.name())));
         }
         Err(error) => {
             tracing::error!(%error, "the reply could not be compressed");
@@ -396,7 +403,7 @@ fn encoded(mut reply: Reply, encoding: ContentEncoding, whole: bool) -> Reply {
 }
 
 /// Puts a word of `fault_bytes` bytes (16 MiB without it) where the fault stands.
-fn oversize(answer: &mut Answer, rule: &Rule) {
+pub(crate) fn oversize(answer: &mut Answer, rule: &Rule) {
     let size = rule.fault_bytes.unwrap_or(16 * 1024 * 1024).min(MAX_FAULT_BYTES);
     let thought = answer.thought.as_ref().map_or(0, |thought| thought.words.len());
     let at = match rule.fault_at.unwrap_or_else(|| Fault::OversizedEvent.usual_place()) {

@@ -15,6 +15,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
 use crate::accounts::{AccountCounts, AccountState};
+use crate::cascade::{CascadeCounts, Transcript};
 use crate::fault::AcceptFault;
 use crate::handler::{State, handle};
 use crate::ledger::{OpenConnection, Recorded};
@@ -179,6 +180,27 @@ impl Lab {
     /// Replaces the script for requests from now on; its counts start anew, and so do the states of accounts.
     pub fn set_script(&self, script: Script) {
         self.state.set_script(script);
+    }
+
+    /// The conversations of the Cascade server, in the order in which they were begun.
+    pub fn transcripts(&self) -> Vec<Transcript> {
+        self.state.cascade.transcripts()
+    }
+
+    /// What the Cascade server was asked so far.
+    pub fn cascade(&self) -> CascadeCounts {
+        *self.state.cascade.counts.borrow()
+    }
+
+    /// Waits until the counts are so.
+    pub async fn wait_cascade(&self, mut reached: impl FnMut(&CascadeCounts) -> bool) {
+        // The sender lives in the state, so the channel cannot close here.
+        let _ = self.state.cascade.counts.subscribe().wait_for(|counts| reached(counts)).await;
+    }
+
+    /// The Cascade server is another process from now on: it knows none of its conversations.
+    pub fn restart_cascade(&self) {
+        self.state.cascade.restart();
     }
 
     /// Opens a gate for all who wait there and all who come.

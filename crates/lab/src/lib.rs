@@ -1,4 +1,4 @@
-//! A scriptable upstream: four dialects over real sockets, with faults down to TCP.
+//! A scriptable upstream: four dialects, and the Connect and Cascade services, over real sockets, with faults down to TCP.
 //!
 //! It stands in for a provider in `turnkeep demo`, in `turnkeep lab` and in tests. Without a script it answers word by
 //! word what it was told, calls tools when asked to, and refuses what the real APIs refuse. A [`Script`] replaces its
@@ -11,6 +11,7 @@ mod accounts;
 mod answer;
 mod ask;
 mod brain;
+mod cascade;
 mod chat;
 mod check;
 mod check_chat;
@@ -37,6 +38,10 @@ mod paths;
 mod plan;
 mod play;
 mod responses;
+mod rpc;
+mod rpc_chat;
+mod rpc_frames;
+mod rpc_reply;
 mod schema;
 mod script;
 mod signature;
@@ -45,11 +50,12 @@ mod spelling;
 mod tls;
 
 pub use accounts::{AccountCounts, AccountSpec, AccountState, MAX_ACCOUNTS};
+pub use cascade::{CascadeCounts, MAX_CONVERSATIONS, TakenTurn, Transcript};
 pub use fault::{AcceptFault, Fault, Point};
 pub use lab::{Lab, LabError, LabOptions};
 pub use ledger::{MAX_RECORDED, MAX_RECORDED_BODY_BYTES, Recorded};
 pub use script::{
-    AcceptRule, ContentEncoding, ErrorSpec, Gate, MAX_FAULT_BYTES, MAX_WORDS, Rule, Script, ScriptError, ToolCall,
-    UsageSpec,
+    AcceptRule, ContentEncoding, ErrorSpec, Gate, MAX_FAULT_BYTES, MAX_WORDS, RefusalSpec, Rule, Script, ScriptError,
+    ToolCall, UsageSpec,
 };
 pub use tls::LabTls;

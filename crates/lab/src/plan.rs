@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
 
 use crate::encode::Encoder;
 use crate::fault::{Fault, Point};
@@ -32,6 +33,13 @@ pub(crate) enum Step {
     Refuse(u32),
     /// Sends past the compression.
     Uncoded(Bytes),
+    /// The reply ends with these trailers.
+    Trailers(HeaderMap),
+    /// A Cascade turn's last step is about to be shown.
+    Shown {
+        name: String,
+        offset: u64,
+    },
     /// The body ends here.
     End,
 }
@@ -76,6 +84,8 @@ pub(crate) fn before_headers(rule: &Rule) -> Vec<Step> {
         | Fault::ErrorInStream
         | Fault::OversizedEvent
         | Fault::BadEncoding
+        | Fault::RepeatSteps
+        | Fault::SkipStep
         | Fault::TruncatedEncoding => {}
     }
     steps
@@ -171,6 +181,8 @@ fn fault_steps(fault: Fault, rule: &Rule, bytes: &FaultBytes) -> Vec<Step> {
         | Fault::BadHeader
         | Fault::DoneWithoutFinish
         | Fault::OversizedEvent
+        | Fault::RepeatSteps
+        | Fault::SkipStep
         | Fault::TruncatedEncoding => Vec::new(),
     }
 }
@@ -223,6 +235,8 @@ pub(crate) fn encode(steps: Vec<Step>, encoding: ContentEncoding, whole: bool) -
             | Step::Break
             | Step::Goaway
             | Step::Rst(_)
+            | Step::Trailers(_)
+            | Step::Shown { .. }
             | Step::Refuse(_)) => out.push(other),
         }
     }
@@ -255,6 +269,8 @@ pub(crate) fn rechunk(steps: Vec<Step>, size: usize) -> Vec<Step> {
             | Step::Goaway
             | Step::Rst(_)
             | Step::Refuse(_)
+            | Step::Trailers(_)
+            | Step::Shown { .. }
             | Step::End) => {
                 cut(&mut held, &mut out, false);
                 out.push(other);
@@ -277,6 +293,8 @@ pub(crate) fn length(steps: &[Step]) -> usize {
         | Step::Goaway
         | Step::Rst(_)
         | Step::Refuse(_)
+        | Step::Trailers(_)
+        | Step::Shown { .. }
         | Step::End => 0,
     };
     steps.iter().map(size).sum()

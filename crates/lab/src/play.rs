@@ -11,6 +11,7 @@ use http_body_util::StreamBody;
 use hyper::body::Frame;
 
 use crate::accounts::Visit;
+use crate::cascade::Cascade;
 use crate::gates::Gates;
 use crate::http2;
 use crate::ledger::Turn;
@@ -36,6 +37,7 @@ pub(crate) struct Player {
     pub http2: bool,
     pub control: Arc<Control>,
     pub gates: Arc<Gates>,
+    pub cascade: Arc<Cascade>,
 }
 
 impl Player {
@@ -96,6 +98,16 @@ impl Player {
                     self.turn.end();
                     steps.clear();
                 }
+                Step::Trailers(trailers) => {
+                    tokio::task::yield_now().await;
+                    self.turn.end();
+                    if let Some(usage) = self.visit.complete() {
+                        self.turn.reported(usage.prompt, usage.completion);
+                    }
+                    steps.clear();
+                    return Some(Ok(Frame::trailers(trailers)));
+                }
+                Step::Shown { name, offset } => self.cascade.shown(&name, offset),
                 quiet @ (Step::Wait(_) | Step::Gate(_) | Step::Order(_) | Step::Silence | Step::Goaway) => {
                     self.quiet(quiet).await;
                 }
@@ -123,6 +135,8 @@ impl Player {
             | Step::Break
             | Step::Rst(_)
             | Step::Refuse(_)
+            | Step::Trailers(_)
+            | Step::Shown { .. }
             | Step::End => {}
         }
     }

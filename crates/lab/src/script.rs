@@ -13,6 +13,7 @@ use serde::de::{Deserializer, Error as _};
 use crate::accounts::AccountSpec;
 use crate::fault::{AcceptFault, Fault, Point};
 use crate::http2;
+use crate::rpc_reply::is_reason;
 
 /// What a lab upstream answers, beyond its default behaviour.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -137,8 +138,15 @@ pub struct Rule {
     pub fault_bytes: Option<usize>,
     /// The code of `rst_stream`, `http2_goaway_refusing`: HTTP/2's name for it in lower case, or its number.
     pub fault_code: Option<String>,
-    /// An error reply in the path's dialect; with the fault `error_in_stream`, the error event.
+    /// An error reply in the path's dialect; with the fault `error_in_stream`, the error event. A call's error has the
+    /// `code` of Connect, else that of the status.
     pub error: Option<ErrorSpec>,
+    /// A Cascade start or send is refused.
+    pub refuse: Option<RefusalSpec>,
+    /// A Cascade turn that is taken fails after its first word.
+    pub fail: Option<RefusalSpec>,
+    /// A Cascade send is taken although the reply is an error or a refusal.
+    pub takes_anyway: bool,
 }
 
 impl<'de> Deserialize<'de> for Rule {
@@ -191,6 +199,10 @@ impl Rule {
         let coded = matches!(self.fault, Some(Fault::BadEncoding | Fault::TruncatedEncoding));
         if coded && self.content_encoding.is_none() {
             return Err("`bad_encoding` and `truncated_encoding` need `content_encoding`");
+        }
+        let reasons = self.refuse.iter().chain(&self.fail);
+        if reasons.into_iter().any(|spec| !is_reason(&spec.reason)) {
+            return Err("`reason` is one of Cascade's, in lower case and without its `REASON_`");
         }
         if self.status.is_some_and(|status| !(200..=599).contains(&status)) {
             return Err("`status` is 200 to 599");
@@ -285,6 +297,27 @@ pub struct ErrorSpec {
     pub retry_after: Option<u64>,
 }
 
+/// Why a Cascade turn is refused, or fails.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RefusalSpec {
+    /// As the schema names it, in lower case and without `REASON_`: `policy`, `rate`, `credential`, …
+    pub reason: String,
+    /// In words.
+    pub message: Option<String>,
+    /// After how many milliseconds to ask again; 0 is not told.
+    pub retry_after_ms: u64,
+    /// The limit is that of the model alone.
+    pub of_model: bool,
+}
+
+impl RefusalSpec {
+    /// A reason and nothing else.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), ..Self::default() }
+    }
+}
+
 /// How a reply's body is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -297,4 +330,16 @@ pub enum ContentEncoding {
     Zstd,
     /// The zlib form, which is what HTTP means by the name.
     Deflate,
+}
+
+impl ContentEncoding {
+    /// Its name in headers.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Br => "br",
+            Self::Zstd => "zstd",
+            Self::Deflate => "deflate",
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! The driver of private backends that implement our published service (`proto/turnkeep/connect/v1/chat.proto`): a turn goes
 //! in whole, events come out, and nothing is kept between turns.
 
-mod read;
-mod write;
+pub(crate) mod read;
+pub(crate) mod write;
 
 use crate::rpc::{Rpc, RpcCall, RpcSpec, RpcStream};
 use crate::spec::EndpointError;

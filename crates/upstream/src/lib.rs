@@ -10,6 +10,7 @@
 #![allow(clippy::result_large_err)]
 
 mod answer;
+mod cascade;
 mod classify;
 mod connect;
 mod connect_chat;
@@ -30,6 +31,7 @@ mod spec;
 mod target;
 mod tls;
 
+pub use cascade::{Cascade, CascadeHost, CascadePlace, CascadeSpec};
 pub use connect_chat::{ConnectChat, ConnectSpec};
 pub use endpoint::Endpoint;
 pub use fetch::{Allowed, FetchSpec, Fetcher};

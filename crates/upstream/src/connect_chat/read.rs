@@ -10,7 +10,7 @@ use wire::chat_event::Event as Step;
 
 /// Reads one answer.
 #[derive(Debug, Default)]
-pub(super) struct Events {
+pub(crate) struct Events {
     order: Order,
     started: bool,
     ended: bool,
@@ -20,7 +20,7 @@ pub(super) struct Events {
 
 impl Events {
     /// Takes the next step in.
-    pub(super) fn take(&mut self, event: wire::ChatEvent) {
+    pub(crate) fn take(&mut self, event: wire::ChatEvent) {
         let Some(step) = event.event else { return };
         if !self.started {
             self.started = true;
@@ -32,18 +32,18 @@ impl Events {
     }
 
     /// The stream has ended as the protocol says.
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.ended = true;
         self.ready.push_back(Ok(Event::End));
     }
 
     /// Nothing more can come.
-    pub(super) fn are_ended(&self) -> bool {
+    pub(crate) fn are_ended(&self) -> bool {
         self.ended
     }
 
     /// The next event that is ready.
-    pub(super) fn next_event(&mut self) -> Result<Option<Event>, Fault> {
+    pub(crate) fn next_event(&mut self) -> Result<Option<Event>, Fault> {
         let Some(next) = self.ready.pop_front() else { return Ok(None) };
         let checked = next.and_then(|event| self.order.event(&event).map(|()| event));
         checked.map(Some).map_err(|what| {

@@ -22,14 +22,14 @@ const NAMES: Dialect = Dialect::Chat;
 
 /// A request, and what became of the turn in it.
 #[derive(Debug)]
-pub(super) struct Written {
-    pub(super) request: wire::ChatRequest,
-    pub(super) dropped: Vec<String>,
-    pub(super) names: ToolNames,
+pub(crate) struct Written {
+    pub(crate) request: wire::ChatRequest,
+    pub(crate) dropped: Vec<String>,
+    pub(crate) names: ToolNames,
 }
 
 /// Writes a turn.
-pub(super) fn request(turn: &Turn<'_>, how: Writing<'_>) -> Result<Written, Invalid> {
+pub(crate) fn request(turn: &Turn<'_>, how: Writing<'_>) -> Result<Written, Invalid> {
     let mut dropped = BTreeSet::new();
     let messages =
         turn.messages.iter().map(|message| self::message(message, &mut dropped)).collect::<Result<_, _>>()?;
