@@ -29,6 +29,6 @@ def test_a_rate_limit_with_its_wait_is_waited_for_and_the_turn_is_answered(tmp_p
     check_rate_limit(tmp_path, name, upstream)
 
 
-@pytest.mark.parametrize("name, upstream", [("claude-code", "responses")])
+@pytest.mark.parametrize("name, upstream", [("claude-code", "responses"), ("claude-code", "cascade"), ("codex", "cascade")])
 def test_thirty_tool_calls_go_on_in_the_conversation_that_the_upstream_keeps(tmp_path, name, upstream):
     check_conversation(tmp_path, name, upstream)

@@ -24,7 +24,8 @@ fn request(pair: Pair, opening: &str, answers: usize) -> Value {
     }
     for turn in 0..answers {
         say(pair, &mut body, "assistant", WORDS);
-        say(pair, &mut body, "user", &format!("go on, {turn}"));
+        // An upstream that keeps its answers is sent no more than this.
+        say(pair, &mut body, "user", &format!("go on, {turn}: {opening}"));
     }
     body
 }

@@ -185,3 +185,24 @@ async fn what_cannot_be_carried_is_refused_and_leaves_it_as_it_was() {
         place.assert_kept(1, 2, &format!("{pair:?}")).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sixty_turns_of_a_long_conversation_send_less_than_a_twentieth_of_what_they_would_send_whole() {
+    let place = Place::of(&["a"]).await;
+    let pair = streamed_and_plain()[0];
+    let words = |turn: usize| format!("turn {turn}: {}", "some words of the user ".repeat(150));
+    let mut talk = Talk::begin(pair, &words(1));
+    // What each turn would have brought with its whole history.
+    let (mut history, mut whole) = (words(1).len(), 0);
+    for turn in 1..=60 {
+        whole += history;
+        let answer = format!("answer {turn}");
+        talk.hears(&place.world, &answer).await;
+        talk.says(&words(turn + 1));
+        history += answer.len() + words(turn + 1).len();
+    }
+    place.assert_kept(1, 59, "sixty turns").await;
+    let sent: usize = place.server.messages().iter().flatten().map(String::len).sum();
+    assert!(history > 200 << 10, "{history}");
+    assert!(sent * 20 < whole, "{sent} bytes of words were sent, and {whole} would have been");
+}
