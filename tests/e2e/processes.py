@@ -162,7 +162,7 @@ class Gateway(Process):
 
     KEY = "tk-e2e-caller-key-0123456789abcdef"
 
-    def __init__(self, folder, upstreams, models, server="", name="gateway", **more):
+    def __init__(self, folder, upstreams, models, server="", name="gateway", toml="", **more):
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         folder = pathlib.Path(folder)
@@ -189,6 +189,8 @@ scopes = ["chat", "viewer"]
             target = lambda name: f', model = "{name}"' if name else ""  # noqa: E731
             routes = ", ".join(f'{{ upstream = "{up}"{target(name)} }}' for up, name in model["routes"])
             text += f'\n[[models]]\nname = "{model["name"]}"\nroutes = [{routes}]\n'
+        # What stands in no upstream's list; it may name the gateway's own URL.
+        text += toml.replace("{url}", self.url)
         config = folder / f"{name}.toml"
         config.write_text(text)
         env = environment(E2E_CALLER_KEY=self.KEY, E2E_UPSTREAM_KEY="upstream-e2e-key-0123456789", **more)
