@@ -57,9 +57,18 @@ pub struct Owner {
     pub strict: bool,
 }
 
+/// Who is asked, and on which of the turn's routes.
+#[derive(Clone, Copy)]
+struct Whom {
+    only: Option<AccountKey>,
+    from_route: usize,
+    /// Routes from this one on are out.
+    to_route: usize,
+}
+
 impl Wanted {
     /// Asks with this turn's need.
-    fn with_need<T>(&self, (only, from_route): (Option<AccountKey>, usize), ask: impl FnOnce(&Need<'_>) -> T) -> T {
+    fn with_need<T>(&self, whom: Whom, ask: impl FnOnce(&Need<'_>) -> T) -> T {
         let mut few = [Candidate { upstream: "", model: "", tier: Tier::Own }; 8];
         let many: Vec<Candidate<'_>>;
         let routes: &[Candidate<'_>] = if self.routes.len() <= few.len() {
@@ -72,11 +81,11 @@ impl Wanted {
             &many
         };
         ask(&Need {
-            routes,
-            from_route,
+            routes: &routes[..whom.to_route.min(routes.len())],
+            from_route: whom.from_route,
             larger: self.larger,
             tried: &self.tried,
-            only,
+            only: whom.only,
             tie: self.tie,
             tokens: self.tokens,
             retry: self.retry,
@@ -132,14 +141,16 @@ impl Wanted {
     fn owner_first<T>(
         &self,
         pool: &mut Pool,
-        mut ask: impl FnMut(&mut Pool, (Option<AccountKey>, usize)) -> Result<T, Unavailable>,
+        mut ask: impl FnMut(&mut Pool, Whom) -> Result<T, Unavailable>,
     ) -> Result<T, Unavailable> {
-        let everybody = (self.only, self.from_route);
+        let everybody = Whom { only: self.only, from_route: self.from_route, to_route: usize::MAX };
         let Some(owner) = self.owner_to_ask() else { return ask(pool, everybody) };
         if !owner.strict && self.is_set_aside(pool, &owner) {
             return ask(pool, everybody);
         }
-        match ask(pool, (Some(owner.account), owner.route)) {
+        // On the route of its conversation alone: on a later one it may serve another model.
+        let its = Whom { only: Some(owner.account), from_route: owner.route, to_route: owner.route + 1 };
+        match ask(pool, its) {
             Ok(found) => Ok(found),
             // It is there and will serve again.
             Err(busy @ (Unavailable::AllBusy { .. } | Unavailable::AllCooling { .. })) if owner.strict => Err(busy),

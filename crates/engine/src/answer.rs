@@ -262,6 +262,17 @@ impl Answering {
         Some(Conversation { handle: handle.into(), position: None, instance: None })
     }
 
+    /// What a turn that goes on is told is wrong with its request may be wrong only with what it goes on from: the answer is
+    /// gone, an id of a call is another one there, the server takes no `previous_response_id`. The whole history says which.
+    fn gone_on(&self, mut fault: Fault) -> Fault {
+        let named = fault.evidence.code.as_deref() == Some("previous_response_not_found");
+        let invalid = fault.kind == FaultKind::RequestInvalid && !fault.context_too_long;
+        if self.goes_on_from.is_some() && (named || invalid) {
+            fault.kind = FaultKind::ConversationGone;
+        }
+        fault
+    }
+
     /// An upstream that passes over what it was asked to go on from answers without the conversation: nothing of that is
     /// used.
     fn must_go_on(&self, content: bool) -> Result<(), Fault> {
@@ -361,7 +372,7 @@ impl Answering {
                 self.held.push(piece.bytes);
             }
         }
-        outcome.map_err(answered)?;
+        outcome.map_err(|fault| self.gone_on(answered(fault)))?;
         self.must_go_on(content || progress != Progress::Open)?;
         let kept: usize = self.held.iter().chain(&self.terminal).map(Bytes::len).sum();
         if kept > 2 * MAX_EVENT {
@@ -391,6 +402,8 @@ impl Answering {
         let declared = std::mem::take(declared).and(classified.declared.clone());
         let mut fault = Fault::new(classified.kind, Phase::Answered, classified.evidence.clone()).declaring(declared);
         fault.context_too_long = classified.context_too_long;
+        let fault = self.gone_on(fault);
+        classified.kind = fault.kind;
         self.error = Some(UpstreamError { status, body, dialect: self.options.upstream, classified });
         Err(fault)
     }

@@ -132,8 +132,7 @@ struct Chain<'a> {
 /// not want its answer unstored.
 fn may_chain(input: &TurnInput, route: &Route) -> bool {
     let chains = route.upstream.conversations().is_some() && input.caller.is_scoped();
-    let stored = input.request.dialect != Dialect::Responses || chain::lets_store(&input.request.body);
-    chains && stored && input.request.operation == Operation::Generate
+    chains && input.request.operation == Operation::Generate && chain::lets_store(&input.request.body)
 }
 
 /// Writes a turn for a Responses upstream that keeps its answer. `None` where it cannot be one of a chain.

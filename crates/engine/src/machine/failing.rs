@@ -175,7 +175,10 @@ impl Machine {
             },
             Next::ElsewhereFree => self.acquire(out),
             Next::SameFullHistory => {
-                self.only = self.account;
+                // Where its slot was handed on meanwhile, it is waited for as any other's.
+                let own = self.account;
+                self.tried.retain(|&tried| Some(tried) != own);
+                self.only = own;
                 self.acquire(out);
             }
             Next::Stop | Next::NeverStarted => self.fail(Ending::Fault(shown), out),

@@ -76,8 +76,10 @@ impl Pool {
                 let upstream = self.upstream_index(candidate.upstream).filter(|&at| !left_out(at));
                 if let Some(at) = upstream {
                     let mut seen = Seen::default();
-                    look.see(now, at, candidate.model, need, &mut seen);
                     let closed = self.upstreams[at].bursts.closed(now, candidate.model);
+                    // A closed address is told though this turn itself has tried all whose limits closed it.
+                    let asked = if closed.is_some() { Need { tried: &[], ..*need } } else { *need };
+                    look.see(now, at, candidate.model, &asked, &mut seen);
                     let spent = !self.is_open_to(now, at, candidate, need);
                     why.add(seen, closed, spent);
                 }

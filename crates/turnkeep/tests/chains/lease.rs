@@ -133,8 +133,10 @@ async fn a_history_is_branched_and_each_branch_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_wants_nothing_stored_is_never_part_of_a_chain() {
-    for stream in [true, false] {
-        let pair = Pair { client: Dialect::Responses, upstream: Dialect::Responses, stream };
+    for (client, stream) in
+        [Dialect::Responses, Dialect::Chat].into_iter().flat_map(|client| [(client, true), (client, false)])
+    {
+        let pair = Pair { client, upstream: Dialect::Responses, stream };
         let lab = keeping().await;
         let world = World::simple(pair, &lab).await;
         let mut talk = Talk::new(pair, "one");
@@ -143,7 +145,10 @@ async fn a_client_that_wants_nothing_stored_is_never_part_of_a_chain() {
         let mut sent = talk.body.clone();
         sent["model"] = json!("upstream-m");
         talk.answered(&world, "noted so far", "three").await;
-        assert_eq!(asked(&lab)[1], sent);
+        assert_eq!(asked(&lab)[1]["store"], json!(false), "{pair:?}");
+        if client == Dialect::Responses {
+            assert_eq!(asked(&lab)[1], sent);
+        }
         let counters = world.until_at_rest().await;
         assert_eq!((counts(&counters)[0], &counters["conversations"]["size"]), (0, &json!(0)));
     }
@@ -152,7 +157,7 @@ async fn a_client_that_wants_nothing_stored_is_never_part_of_a_chain() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_turn_and_a_broken_one_leave_the_link_they_went_on_from() {
     let refused = Rule {
-        error: Some(ErrorSpec { status: Some(400), ..ErrorSpec::default() }),
+        error: Some(ErrorSpec { status: Some(500), ..ErrorSpec::default() }),
         times: Some(1),
         ..Rule::default()
     };
@@ -180,4 +185,25 @@ async fn a_refused_turn_and_a_broken_one_leave_the_link_they_went_on_from() {
             assert_eq!(counts(&world.until_at_rest().await), [2, 0, 1, 1, 0], "{name} {pair:?}");
         }
     }
+}
+
+/// An id of a call that differs, a server that takes no such field: only the whole history tells.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_to_be_wrong_with_a_turn_that_goes_on_is_asked_again_with_all_of_it() {
+    join_all(ways().into_iter().map(|pair| async move {
+        let text = || Rule { text: Some("noted so far".into()), ..Rule::default() };
+        let said = ErrorSpec { status: Some(400), message: Some("No tool call found.".into()), ..ErrorSpec::default() };
+        let refused = Rule { error: Some(said), times: Some(1), ..Rule::default() };
+        let lab = lab([Rule { times: Some(1), ..text() }, refused, text()]).await;
+        let world = World::simple(pair, &lab).await;
+        let mut talk = Talk::new(pair, "one");
+        talk.answered(&world, "noted so far", "two").await;
+        talk.answered(&world, "noted so far", "three").await;
+        let asked = asked(&lab);
+        assert_eq!(texts(&asked[2]["input"]), ["one", "noted so far", "two"], "{pair:?}");
+        assert_eq!(counts(&world.until_at_rest().await), [1, 0, 0, 0, 1], "{pair:?}");
+        talk.answered(&world, "noted so far", "four").await;
+        assert_eq!(counts(&world.until_at_rest().await), [2, 0, 0, 1, 1], "{pair:?}: the new one goes on");
+    }))
+    .await;
 }

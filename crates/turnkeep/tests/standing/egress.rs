@@ -44,6 +44,19 @@ async fn three_unexplained_rate_limits_on_different_accounts_close_the_model_and
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_was_limited_on_all_accounts_there_are_is_told_of_the_address() {
+    join_all(ways().into_iter().map(|pair| async move {
+        let lab = lab([times(3, refusing(429))]).await;
+        let tuning = "rate_cooldown = \"1h\"\nmax_cooling_wait = \"0ms\"";
+        let world = World::of(&Plan::over([Up::at(pair.upstream, &lab).accounts(&FOUR[..3])]).tuning(tuning)).await;
+        let message = assert_refused(pair, &world.client().await.turn(pair).await, 429);
+        assert!(message.contains("gateway's own network address"), "{message}");
+        assert_eq!(lab.requests().len(), 3);
+    }))
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_route_at_another_upstream_serves_on_and_so_do_other_models_at_the_closed_one() {
     join_all(ways().into_iter().map(|pair| async move {
         let limited = lab([Rule { model: Some("upstream-m".into()), ..times(3, refusing(429)) }]).await;
