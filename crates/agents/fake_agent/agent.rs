@@ -16,6 +16,8 @@ struct Is {
     version: u64,
     auth: Option<String>,
     loads: bool,
+    /// What it answers to each load, if that is an error.
+    load_error: Option<i64>,
     closes: bool,
     images: bool,
     models: Vec<String>,
@@ -41,6 +43,7 @@ pub fn run(arguments: &[String]) {
         version: flag(arguments, "--version").map_or(1, |version| version.parse().expect("a number")),
         auth: flag(arguments, "--auth"),
         loads: has("--loads"),
+        load_error: flag(arguments, "--load-error").map(|code| code.parse().expect("a code")),
         closes: has("--closes"),
         images: has("--images"),
         models: flag(arguments, "--models").map_or(Vec::new(), |models| models.split(',').map(str::to_owned).collect()),
@@ -76,7 +79,9 @@ pub fn run(arguments: &[String]) {
                     agent.refuse(&id, -32602, "no such method");
                 }
             }
-            (Some("session/new"), Some(id)) if !logged_in => agent.refuse(&id, -32000, "Authentication required"),
+            (Some("session/new" | "session/load"), Some(id)) if !logged_in => {
+                agent.refuse(&id, -32000, "Authentication required");
+            }
             (Some("session/new"), Some(id)) => {
                 sessions += 1;
                 let session = format!("session-{}-{sessions}", std::process::id());
@@ -89,7 +94,9 @@ pub fn run(arguments: &[String]) {
             }
             (Some("session/load"), Some(id)) => {
                 let session = params["sessionId"].as_str().expect("a session");
-                if std::path::Path::new(&marker(session)).exists() {
+                if let Some(code) = is.load_error {
+                    agent.refuse(&id, code, "not now");
+                } else if std::path::Path::new(&marker(session)).exists() {
                     // It tells the past before it answers.
                     agent.update(
                         session,

@@ -56,6 +56,8 @@ pub fn play(talk: &Talk, text: &str) {
                 let answer = talk.agent.ask(rest, json!({"sessionId": talk.session, "path": "/etc/passwd"}));
                 talk.say(&answer["error"]["code"].to_string());
             }
+            "ask-quietly" => drop(talk.agent.ask(rest, json!({"sessionId": talk.session, "path": "/etc/passwd"}))),
+            "update" => talk.agent.update(&talk.session, json!({"sessionUpdate": rest})),
             "cancel-request" => {
                 let params = json!({"requestId": 1});
                 talk.agent.say(&json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": params}));

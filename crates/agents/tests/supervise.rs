@@ -128,12 +128,13 @@ async fn a_probe_that_says_no_is_asked_again_with_the_secret() {
 }
 
 #[tokio::test]
-async fn one_that_fails_at_once_is_tried_six_times_and_its_last_words_are_told() {
+async fn one_that_fails_at_once_is_tried_six_times_and_its_last_words_are_told_without_its_secret() {
     let folder = folder();
     let daemon = daemon(&folder, "fail", Listen::Loopback);
     for _ in 0..6 {
         let refused = daemon.lend().await.expect_err("refused");
-        assert!(refused.message.contains("status 7") && refused.message.contains("no configuration"), "{refused}");
+        let (status, words) = ("status 7", "no configuration for [secret]");
+        assert!(refused.message.contains(status) && refused.message.contains(words), "{refused}");
     }
     let refused = daemon.lend().await.expect_err("refused");
     assert!(refused.message.contains("not started again"), "{refused}");

@@ -130,14 +130,7 @@ impl Acp {
     async fn new_session(&self, account: &Account, hold: Hold, model: &str) -> Result<Place, SendFault> {
         let directory = account.directories.fresh().map_err(|not_ready| unsent(not_ready.fault()))?;
         let path = directory.path();
-        let session = match self.ask_for_session(&hold, "session/new", in_directory(&path)).await {
-            Err(CallFailed::Failed(Failed::Error(error))) if error.code == rpc::AUTH_REQUIRED => {
-                self.log_in(account, &hold, &error.message).await?;
-                self.ask_for_session(&hold, "session/new", in_directory(&path)).await
-            }
-            other => other,
-        };
-        let session = session.map_err(|failed| self.not_called(&hold, &failed, false))?;
+        let session = self.ask_for_session(account, &hold, "session/new", in_directory(&path), false).await?;
         let Some(id) = session.id.as_deref().filter(|id| !id.is_empty()) else {
             let evidence = Evidence::text("the answer to session/new has no sessionId");
             return Err(unsent(Fault::new(FaultKind::MalformedResponse, Phase::Unsent, evidence)));
@@ -170,25 +163,37 @@ impl Acp {
                 .map_err(|error| gone(&format!("its working directory {}: {error}", path.display())))?;
             let mut params = in_directory(&path);
             params["sessionId"] = json!(&*session);
-            let taken_up = self.ask_for_session(&hold, method, params).await;
-            if let Err(failed) = taken_up {
-                if matches!(failed, CallFailed::Failed(Failed::Broken(_)) | CallFailed::Late(_)) {
-                    return Err(self.not_called(&hold, &failed, true));
+            if let Err(failed) = self.ask_for_session(account, &hold, method, params, true).await {
+                // What else fails says nothing of the session, which may well be taken up later.
+                if !matches!(failed.fault.kind, FaultKind::ConversationGone | FaultKind::RequestInvalid) {
+                    return Err(failed);
                 }
                 account.directories.remove(&directory);
-                return Err(gone(&format!("{method}: {}", self.not_called(&hold, &failed, true).fault)));
+                return Err(gone(&format!("{method}: {}", failed.fault)));
             }
         }
         Ok(Place { hold, directories: account.directories.clone(), directory, session })
     }
 
+    /// Asks for a session; an agent that wants a login first gets it, and is asked once more. `resumed`: it names one that
+    /// we had from the agent.
     async fn ask_for_session(
         &self,
+        account: &Account,
         hold: &Hold,
         method: &'static str,
         params: serde_json::Value,
-    ) -> Result<Session, CallFailed> {
-        hold.peer().shared.call(method, params, self.spec.answer_within).await
+        resumed: bool,
+    ) -> Result<Session, SendFault> {
+        let ask = || hold.peer().shared.call(method, &params, self.spec.answer_within);
+        let session = match ask().await {
+            Err(CallFailed::Failed(Failed::Error(error))) if faults::wants_login(&error, resumed) => {
+                self.log_in(account, hold, &error.message).await?;
+                ask().await
+            }
+            other => other,
+        };
+        session.map_err(|failed| self.not_called(hold, &failed, resumed))
     }
 
     async fn log_in(&self, account: &Account, hold: &Hold, asked: &str) -> Result<(), SendFault> {

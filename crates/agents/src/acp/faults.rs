@@ -64,6 +64,11 @@ pub(super) fn kind_of(error: &RpcError, resumed: bool) -> FaultKind {
     }
 }
 
+/// The agent wants a login. Some use the code for all sorts of errors, a lost session among them.
+pub(super) fn wants_login(error: &RpcError, resumed: bool) -> bool {
+    error.code == rpc::AUTH_REQUIRED && kind_of(error, resumed) == FaultKind::CredentialRejected
+}
+
 /// Agents without a code for it say it in words, in the message or in `data`.
 fn names_a_lost_session(error: &RpcError) -> bool {
     let data = error.data.as_ref().map_or("", |data| data.get());

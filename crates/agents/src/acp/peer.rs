@@ -162,6 +162,12 @@ struct OfSession<'a> {
     session: &'a str,
 }
 
+#[derive(Deserialize)]
+struct NamesSession {
+    #[serde(rename = "sessionId")]
+    session: String,
+}
+
 #[derive(Serialize)]
 struct Prompt<'a> {
     #[serde(rename = "sessionId")]
@@ -381,6 +387,7 @@ impl Shared {
     }
 
     fn asked(&self, method: &str, params: Option<&RawValue>) -> Result<permissions::Answer, ErrorReply> {
+        self.is_at_work(params);
         if method != "session/request_permission" {
             let message = format!("this client does not offer {method}");
             return Err(ErrorReply { code: rpc::METHOD_NOT_FOUND, message });
@@ -394,8 +401,17 @@ impl Shared {
         };
         let known = params.tool_call.id.as_ref().and_then(|id| turn.tool_kinds.get(id)).map(String::as_str);
         let kind = params.tool_call.kind.as_deref().or(known);
-        turn.mailbox.push(Item::Alive);
         Ok(permissions::answer(self.policy, kind, &params.options))
+    }
+
+    /// Who asks for something in a turn has begun with it, whatever is asked: an error after that is no refusal.
+    fn is_at_work(&self, params: Option<&RawValue>) {
+        let named = params.and_then(|params| serde_json::from_str::<NamesSession>(params.get()).ok());
+        if let Some(NamesSession { session }) = named
+            && let Some(turn) = self.turns.lock().get(session.as_str())
+        {
+            turn.mailbox.push(Item::Alive);
+        }
     }
 }
 

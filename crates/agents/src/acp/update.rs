@@ -92,9 +92,14 @@ pub(super) fn read(update: &RawValue, activity: ToolActivity) -> Result<Told, Un
             Some(note(tool_note(&update)))
         }
         "plan" | "plan_update" => Some(note(plan_note(&update.entries))),
-        "usage_update" => Some(Item::Alive),
-        // What the client said itself, what could be set, and what is not known yet.
-        _ => None,
+        // What the client said itself, and what is or could be set.
+        "user_message_chunk"
+        | "available_commands_update"
+        | "current_mode_update"
+        | "config_option_update"
+        | "session_info_update" => None,
+        // What is not known yet, too: it may tell of something that was done.
+        _ => Some(Item::Alive),
     };
     Ok(Told { item, tool })
 }
@@ -204,8 +209,12 @@ mod tests {
 
     #[test]
     fn what_is_not_the_turns_is_nothing_of_the_turn() {
-        for kind in ["available_commands_update", "current_mode_update", "user_message_chunk", "of_next_year"] {
-            assert_eq!(item(&format!(r#"{{"sessionUpdate":"{kind}"}}"#), ToolActivity::Notes), "None");
+        let of_kind = |kind: &str| item(&format!(r#"{{"sessionUpdate":"{kind}"}}"#), ToolActivity::Notes);
+        let settings =
+            ["available_commands_update", "current_mode_update", "config_option_update", "session_info_update"];
+        for kind in settings.into_iter().chain(["user_message_chunk"]) {
+            assert_eq!(of_kind(kind), "None", "{kind}");
         }
+        assert_eq!(of_kind("of_next_year"), "Some(Alive)", "it may tell of something that was done");
     }
 }

@@ -18,6 +18,8 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::task::JoinHandle;
 use turnkeep_base::Secret;
 
+/// The variable of a start's own secret, which is kept out of what is logged of the process.
+pub(super) const SECRET: &str = "TURNKEEP_SECRET";
 /// Between two looks whether the process listens yet.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -182,10 +184,8 @@ impl Service for Listening {
             }
         };
         let secret = Secret::new(format!("{:032x}{:032x}", random()?, random()?));
-        let variables = vec![
-            ("TURNKEEP_LISTEN".to_owned(), address.to_string()),
-            ("TURNKEEP_SECRET".to_owned(), secret.expose().to_owned()),
-        ];
+        let variables =
+            vec![("TURNKEEP_LISTEN".to_owned(), address.to_string()), (SECRET.to_owned(), secret.expose().to_owned())];
         Ok((variables, Endpoint { address, secret, instance }))
     }
 

@@ -1,6 +1,7 @@
 //! One running child: started as the leader of its own process group, watched until it ends, reaped after the rest of its
 //! group has been killed.
 
+use super::daemon::SECRET;
 use super::group::Group;
 use super::stderr::{Tail, log_lines};
 use super::{ProcessSpec, environment, memory};
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use turnkeep_base::Secret;
 
 /// How a process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,7 +152,8 @@ pub(super) fn start(spec: &ProcessSpec, instance: u128, added: &[(String, String
     };
     let watched = Leader::new(child);
     let tail = Tail::default();
-    let secrets = spec.env.values().cloned().collect();
+    let own = added.iter().filter(|(name, _)| name == SECRET).map(|(_, value)| Secret::new(value.clone()));
+    let secrets = spec.env.values().cloned().chain(own).collect();
     tokio::spawn(log_lines(spec.name.clone(), secrets, stderr, tail.clone()));
     let (told, exit) = watch::channel(None);
     let (stop, asked) = watch::channel(false);

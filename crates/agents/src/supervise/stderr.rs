@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use turnkeep_base::Secret;
 
-/// Bytes of one line; the rest of a longer one is passed over.
+/// Bytes of one line; the rest of a longer one is passed over, and as much of its end as may be a secret's beginning.
 const LINE: usize = 1024;
 /// Lines that are logged in a minute; of more only the number.
 const LINES_A_MINUTE: u32 = 600;
@@ -51,7 +51,7 @@ pub(super) async fn log_lines(
     mut from: impl AsyncRead + Unpin + Send,
     tail: Tail,
 ) {
-    let mut lines = Lines { name, secrets, tail, line: Vec::new(), minute: Instant::now(), logged: 0, passed_over: 0 };
+    let mut lines = Lines::new(name, secrets, tail);
     let mut buffer = [0u8; 4096];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
         for &byte in buffer.get(..read).unwrap_or_default() {
@@ -63,31 +63,42 @@ pub(super) async fn log_lines(
 
 struct Lines {
     name: Arc<str>,
+    /// The longest first: a shorter one may be a part of it.
     secrets: Vec<Secret>,
     tail: Tail,
     line: Vec<u8>,
+    /// Some of the line was passed over.
+    cut: bool,
     minute: Instant,
     logged: u32,
     passed_over: u64,
 }
 
 impl Lines {
+    fn new(name: Arc<str>, mut secrets: Vec<Secret>, tail: Tail) -> Lines {
+        secrets.retain(|secret| secret.expose().len() >= SECRET_LENGTH);
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
+        let minute = Instant::now();
+        Lines { name, secrets, tail, line: Vec::new(), cut: false, minute, logged: 0, passed_over: 0 }
+    }
+
     fn byte(&mut self, byte: u8) {
         if byte == b'\n' {
             self.end_line();
         } else if self.line.len() < LINE {
             self.line.push(byte);
+        } else {
+            self.cut = true;
         }
     }
 
     fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
-        let text = String::from_utf8_lossy(&line);
-        let text = text.trim();
+        let was_cut = std::mem::take(&mut self.cut);
+        let text = self.without_secrets(String::from_utf8_lossy(&line).trim(), was_cut);
         if text.is_empty() {
             return;
         }
-        let text = self.without_secrets(text);
         self.tail.push(&text);
         if self.minute.elapsed() >= Duration::from_secs(60) {
             if self.passed_over > 0 {
@@ -103,13 +114,18 @@ impl Lines {
         }
     }
 
-    fn without_secrets(&self, text: &str) -> String {
-        let known = self.secrets.iter().map(Secret::expose).filter(|value| value.len() >= SECRET_LENGTH);
+    fn without_secrets(&self, text: &str, was_cut: bool) -> String {
         let mut text: String = text.chars().filter(|c| !c.is_control()).collect();
-        for secret in known {
+        for secret in self.secrets.iter().map(Secret::expose) {
             if text.contains(secret) {
                 text = text.replace(secret, "[secret]");
             }
+        }
+        if was_cut {
+            // What is left of a character that was cut would count for more bytes than it had.
+            let whole = text.trim_end_matches(char::REPLACEMENT_CHARACTER);
+            let longest = self.secrets.first().map_or(0, |secret| secret.expose().len());
+            text = cut(whole, whole.len().saturating_sub(longest)).to_owned();
         }
         text
     }
@@ -130,6 +146,20 @@ mod tests {
         assert_eq!(kept.len(), 4);
         assert_eq!(kept[1].len(), KEPT_LINE);
         assert_eq!(kept[2..], ["the key is [secret][0m", "last, without an end"]);
+    }
+
+    #[test]
+    fn no_part_of_a_secret_is_left_where_a_line_is_cut() {
+        let secrets = ["sk-very-secret", "sk-very-secret-and-longer"];
+        let rest = " and more than there is place for";
+        for (at, secret) in (LINE - 30..LINE + 2).flat_map(|at| secrets.map(|secret| (at, secret))) {
+            let known = secrets.map(|secret| Secret::new(secret.into())).to_vec();
+            let mut lines = Lines::new("a".into(), known, Tail::default());
+            format!("{}{secret}{rest}", "x".repeat(at)).bytes().for_each(|byte| lines.byte(byte));
+            let shown = lines.without_secrets(&String::from_utf8_lossy(&lines.line), lines.cut);
+            let after = shown.trim_start_matches('x');
+            assert!(format!("[secret]{rest}").starts_with(after), "{at}: {after}");
+        }
     }
 
     #[tokio::test]

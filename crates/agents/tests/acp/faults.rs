@@ -52,6 +52,9 @@ async fn an_error_instead_of_an_answer_is_a_refusal_if_the_agent_cannot_have_beg
         let refused = world.refused(error).await;
         assert_eq!((refused.fault.kind, refused.refused.is_some()), (kind, proof), "{error}");
     }
+    // What is set, and what was said by the client, is no beginning.
+    let set = world.refused("commands\nupdate session_info_update\nerror 429 too many").await;
+    assert!(set.refused.is_some());
     // After something was said, it is no refusal.
     let answer = world.turn("say a\nerror 429 too many", None).await;
     let fault = answer.fault.expect("a fault");
@@ -80,4 +83,19 @@ async fn an_agent_that_eats_too_much_memory_is_ended() {
     let answer = world.turn("say a\neat 400\nhang", None).await;
     assert_eq!(answer.fault.map(|fault| fault.kind), Some(FaultKind::StreamTruncated));
     assert_eq!(world.turn("say b", None).await.text, "b");
+}
+
+#[tokio::test]
+async fn an_agent_that_asks_for_anything_or_tells_something_unknown_has_begun() {
+    let world = World::new(&[]);
+    for step in [
+        "ask-quietly fs/write_text_file",
+        "ask-quietly terminal/create",
+        "ask-quietly _of/next_year",
+        "update of_next_year",
+    ] {
+        let answer = world.turn(&format!("{step}\nerror 429 too many"), None).await;
+        let fault = answer.fault.unwrap_or_else(|| panic!("{step}: no fault"));
+        assert_eq!((fault.kind, fault.phase), (FaultKind::RateLimited, Phase::Answered), "{step}");
+    }
 }

@@ -129,3 +129,48 @@ async fn a_lease_that_was_interrupted_is_never_in_a_second_turn() {
     assert_eq!(answer.text, "1");
     assert_eq!(world.heard("session/cancel").len(), 1);
 }
+
+#[tokio::test]
+async fn a_lease_is_gone_by_an_error_of_its_sessions_own_and_outlives_any_other_failure_to_take_it_up() {
+    for (code, kind) in [
+        ("-32602", FaultKind::ConversationGone),
+        ("-32002", FaultKind::ConversationGone),
+        ("-32603", FaultKind::UpstreamInternal),
+        ("429", FaultKind::RateLimited),
+        ("503", FaultKind::UpstreamUnavailable),
+        ("77", FaultKind::Unclassified),
+    ] {
+        let world = World::new(&["--loads", "--load-error", code]);
+        let before = world.turn("say a", None).await.conversation.expect("a conversation");
+        let directory = world.heard("session/new")[0]["cwd"].as_str().expect("a path").to_owned();
+        let world = world.restarted();
+        let failed = world.send("say again", Some(before)).await.err().expect("not taken up");
+        assert_eq!((failed.fault.kind, failed.fault.phase), (kind, Phase::Unsent), "{code}: {}", failed.fault);
+        if kind == FaultKind::ConversationGone {
+            until("its directory is gone", || !std::path::Path::new(&directory).exists()).await;
+        } else {
+            assert!(failed.refused.is_some(), "{code}: nothing of the turn has left");
+            assert!(std::path::Path::new(&directory).exists(), "{code}");
+        }
+        assert_eq!(world.heard("session/prompt").len(), 1, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_lease_of_an_agent_that_wants_a_login_is_taken_up_after_one_login() {
+    let world = World::new(&["--loads", "--auth", "some-api-key"]);
+    let before = world.turn("say a", None).await.conversation.expect("a conversation");
+    let world = world.restarted();
+    assert_eq!(world.turn("say again", Some(before)).await.text, "again");
+    assert_eq!((world.heard("authenticate").len(), world.heard("session/load").len()), (2, 2));
+    // Where nobody can log in the account is to blame, and the conversation stands.
+    let world = World::with(&["--loads", "--auth", "by-browser"], |spec| {
+        spec.accounts.values_mut().for_each(|account| account.auth_method = Some("by-browser".into()));
+    });
+    let before = world.turn("say a", None).await.conversation.expect("a conversation");
+    let directory = world.heard("session/new")[0]["cwd"].as_str().expect("a path").to_owned();
+    let world = world.restarted_with(|spec| spec.accounts.values_mut().for_each(|account| account.auth_method = None));
+    let failed = world.send("say again", Some(before)).await.err().expect("not taken up");
+    assert_eq!(failed.fault.kind, FaultKind::CredentialRejected, "{}", failed.fault);
+    assert!(failed.refused.is_some() && std::path::Path::new(&directory).exists());
+}

@@ -61,8 +61,14 @@ impl World {
 
     /// The same after a restart of the gateway.
     pub fn restarted(self) -> World {
-        let World { acp, spec, folder } = self;
+        self.restarted_with(|_| {})
+    }
+
+    /// The same after a restart with another configuration.
+    pub fn restarted_with(self, change: impl FnOnce(&mut AcpSpec)) -> World {
+        let World { acp, mut spec, folder } = self;
         drop(acp);
+        change(&mut spec);
         World { acp: Arc::new(Acp::new(spec.clone())), spec, folder }
     }
 

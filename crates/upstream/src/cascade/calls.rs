@@ -47,9 +47,17 @@ impl Link {
         self.until.map(|until| until.saturating_duration_since(Instant::now()))
     }
 
+    /// A call that brings nothing of the turn.
     async fn ask<Q: Message, R: Message + Default>(&self, method: &'static str, message: &Q) -> Result<R, RpcFault> {
         let call = self.call(method, message.encode_to_vec().into(), self.left());
-        read(&self.rpc.unary(call).await?.message)
+        let reply = self.rpc.unary(call).await.map_err(|mut failed| {
+            if failed.fault.kind == FaultKind::DeadlineExceeded {
+                // Of this call, not of the turn, which has not left: no conversation is spoilt by it.
+                failed.fault.kind = FaultKind::UpstreamUnavailable;
+            }
+            failed
+        })?;
+        read(&reply.message)
     }
 
     /// Which process it is.

@@ -55,9 +55,17 @@ impl Failed {
         SendFault { fault, refused }
     }
 
-    /// Of a call that only asked, before anything was said.
+    /// Of a call that only asked for a session or its messages, before anything was said.
     pub(super) fn into_unsent(self) -> SendFault {
-        super::never_left(self.fault)
+        let mut fault = self.fault;
+        if matches!(fault.evidence.status, Some(404 | 410)) {
+            // The call names nothing but the session, in whatever words its absence is told.
+            fault.kind = FaultKind::ConversationGone;
+        } else if fault.kind == FaultKind::DeadlineExceeded {
+            // Of this call, not of the turn, which has not left.
+            fault.kind = FaultKind::UpstreamUnavailable;
+        }
+        super::never_left(fault)
     }
 
     /// Without a reply that came whole.

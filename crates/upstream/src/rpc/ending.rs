@@ -36,6 +36,7 @@ fn told(begun: bool, failed: bool) -> Told {
 }
 
 /// Whether an error tells of a failure on the server's side, after which it may have begun: all but the codes that say no.
+/// `aborted` is not one of them: a conflict may be found when much has been done.
 fn is_failure(code: Option<&str>) -> bool {
     let refusals = [
         "invalid_argument",
@@ -44,7 +45,6 @@ fn is_failure(code: Option<&str>) -> bool {
         "permission_denied",
         "resource_exhausted",
         "failed_precondition",
-        "aborted",
         "out_of_range",
         "unimplemented",
         "unauthenticated",

@@ -308,6 +308,7 @@ async fn a_start_that_is_refused_or_fails_leaves_no_lease_and_blames_by_its_reas
         (failed("unauthenticated"), 502),
         (failed("resource_exhausted"), 429),
         (failed("unavailable"), 503),
+        (failed("deadline_exceeded"), 503),
     ];
     for protocol in [Protocol::Connect, Protocol::Grpc] {
         for (rule, status) in &cases {
@@ -322,21 +323,24 @@ async fn a_start_that_is_refused_or_fails_leaves_no_lease_and_blames_by_its_reas
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_position_that_cannot_be_read_keeps_the_lease_and_is_read_again() {
-    let rules = [
-        second(Rule { error: error("internal"), ..on(SEND) }),
-        Rule { error: error("unavailable"), nth: Some(1), ..on(POSITION) },
-    ];
-    let mut talk = Talk::new(Setting::default(), rules).await;
-    talk.say("first").await;
-    let mut told = talk.say("second").await;
-    for _ in 0..3 {
-        if told.status != 200 {
-            assert_eq!(talk.pool(), 1, "{}", told.body);
-            told = talk.again().await;
+    // A deadline of that call is not the turn's.
+    for code in ["unavailable", "deadline_exceeded"] {
+        let rules = [
+            second(Rule { error: error("internal"), ..on(SEND) }),
+            Rule { error: error(code), nth: Some(1), ..on(POSITION) },
+        ];
+        let mut talk = Talk::new(Setting::default(), rules).await;
+        talk.say("first").await;
+        let mut told = talk.say("second").await;
+        for _ in 0..3 {
+            if told.status != 200 {
+                assert_eq!(talk.pool(), 1, "{code}: {}", told.body);
+                told = talk.again().await;
+            }
         }
+        assert_eq!(told.status, 200, "{code}: {}", told.body);
+        assert_eq!(talk.lab.cascade().positions, 1, "{code}: the lab counts those it has answered");
+        assert_eq!(talk.open().remove(0).said(), ["user: first", "user: second"], "{code}");
+        talk.assert_told_once();
     }
-    assert_eq!(told.status, 200, "{}", told.body);
-    assert_eq!(talk.lab.cascade().positions, 1, "the lab counts those it has answered");
-    assert_eq!(talk.open().remove(0).said(), ["user: first", "user: second"]);
-    talk.assert_told_once();
 }

@@ -198,6 +198,7 @@ async fn an_error_instead_of_a_message_is_a_refusal_and_one_after_it_is_not() {
         ("invalid_argument", FaultKind::RequestInvalid, Told::Refused),
         ("permission_denied", FaultKind::Unclassified, Told::Refused),
         ("unavailable", FaultKind::UpstreamUnavailable, Told::Failed),
+        ("aborted", FaultKind::UpstreamUnavailable, Told::Failed),
         ("internal", FaultKind::UpstreamInternal, Told::Failed),
         ("deadline_exceeded", FaultKind::DeadlineExceeded, Told::Failed),
         ("a_word_of_its_own", FaultKind::Unclassified, Told::Failed),

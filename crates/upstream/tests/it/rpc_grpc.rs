@@ -130,6 +130,7 @@ async fn a_status_before_any_message_is_a_refusal_by_trailers_alone_too() {
         ("16", FaultKind::CredentialRejected, Told::Refused),
         ("3", FaultKind::RequestInvalid, Told::Refused),
         ("14", FaultKind::UpstreamUnavailable, Told::Failed),
+        ("10", FaultKind::UpstreamUnavailable, Told::Failed),
         ("13", FaultKind::UpstreamInternal, Told::Failed),
         ("77", FaultKind::Unclassified, Told::Failed),
         ("x", FaultKind::MalformedResponse, Told::Unknown),

@@ -27,6 +27,7 @@ fn answers() -> Vec<(&'static str, FaultKind, bool)> {
         ("error = { status = 403, message = \"Internal server error\" }", F::UpstreamInternal, true),
         ("error = { status = 404, message = \"Not Found\" }", F::RequestInvalid, true),
         ("error = { status = 409, message = \"Busy\" }", F::RequestInvalid, true),
+        ("error = { status = 410, message = \"Gone\" }", F::RequestInvalid, true),
         ("error = { status = 413, message = \"Too large\" }", F::RequestInvalid, true),
         ("error = { status = 418, message = \"Teapot\" }", F::Unclassified, true),
         ("error = { status = 422, message = \"prompt\" }", F::RequestInvalid, true),
@@ -103,15 +104,26 @@ async fn a_404_that_names_the_session_says_that_the_conversation_is_gone() {
 }
 
 #[tokio::test]
-async fn nothing_is_said_where_the_session_cannot_be_looked_at_first() {
+async fn nothing_is_said_where_the_session_or_its_messages_cannot_be_looked_at_first() {
+    let session = format!("{SESSIONS}/{FIRST}");
     for (says, kind, _) in answers() {
-        let path = format!("{SESSIONS}/{FIRST}");
-        let made = scene("").await;
-        let told = made.turn("Fix it").await;
-        made.lab.set_script(turnkeep_lab::Script::parse(&rule("GET", &path, says)).unwrap());
-        let failed = made.refused(made.ask("More", told.conversation)).await;
-        assert_eq!((failed.fault.kind, rereads(&failed)), (kind, Some(false)), "{says}: {}", failed.fault);
-        assert_eq!((made.posts().len(), made.user_said()), (1, vec!["Fix it".to_owned()]), "{says}");
+        let kind = if says.contains("= 404") || says.contains("= 410") {
+            // Whatever the reply says: the call named nothing else that could be missing.
+            FaultKind::ConversationGone
+        } else if kind == FaultKind::DeadlineExceeded {
+            // The look's deadline is not the turn's.
+            FaultKind::UpstreamUnavailable
+        } else {
+            kind
+        };
+        for path in [session.clone(), format!("{session}/messages")] {
+            let made = scene("").await;
+            let told = made.turn("Fix it").await;
+            made.lab.set_script(turnkeep_lab::Script::parse(&rule("GET", &path, says)).unwrap());
+            let failed = made.refused(made.ask("More", told.conversation)).await;
+            assert_eq!((failed.fault.kind, rereads(&failed)), (kind, Some(false)), "{path} {says}: {}", failed.fault);
+            assert_eq!((made.posts().len(), made.user_said()), (1, vec!["Fix it".to_owned()]), "{path} {says}");
+        }
     }
 }
 
