@@ -346,7 +346,8 @@ def test_another_upstreams_proof_of_thinking_comes_back_to_it(messages, lab, rou
     [call] = [block for block in first.content if block.type == "tool_use"]
     result = {"type": "tool_result", "tool_use_id": call.id, "content": "rain"}
     history += [{"role": "assistant", "content": first.content}, {"role": "user", "content": [result]}]
-    second = messages.messages.create(model=route, messages=history, **more)
+    # Another prompt is another conversation, so that an upstream which keeps its answers is sent all of it too.
+    second = messages.messages.create(model=route, messages=history, system="Be brief.", **more)
     assert 'get_weather returned: "rain"' in text_of(second)
     sent = request(lab.url, "GET", "/lab/requests").json()[-1]["body"]
     proofs = (

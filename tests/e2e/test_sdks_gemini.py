@@ -144,7 +144,9 @@ def test_a_gemini_chat_keeps_its_history(client, route):
     first = chat.send_message("one two")
     second = chat.send_message(SAID)
     assert second.text == ANSWER
-    assert second.usage_metadata.prompt_token_count == 2 + len(first.text.split()) + PROMPT_TOKENS
+    # An upstream that keeps its answers counts each one's id and status as words.
+    kept = 2 if route == "via-responses" else 0
+    assert second.usage_metadata.prompt_token_count == 2 + len(first.text.split()) + kept + PROMPT_TOKENS
 
 
 def test_a_thought_signature_comes_back_and_may_be_sent_again(client):
@@ -169,6 +171,8 @@ def test_another_upstreams_proof_of_thinking_comes_back_to_it(client, lab, route
     content = client.models.generate_content(model=route, contents=contents, config=config).candidates[0].content
     assert [bool(part.thought_signature) for part in content.parts] == [True, False]
     contents += [content, types.UserContent(SAID)]
+    # Another prompt is another conversation, so that an upstream which keeps its answers is sent all of it too.
+    config.system_instruction = "Be brief."
     assert client.models.generate_content(model=route, contents=contents, config=config).text == ANSWER
     # The upstream refuses a proof that it has not made, so this is its own, as it was.
     sent = request(lab.url, "GET", "/lab/requests").json()[-1]["body"]
