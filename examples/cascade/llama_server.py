@@ -64,7 +64,13 @@ class Conversation:
 
     async def add(self, what=None):
         """Adds a step and wakes whoever watches. The step of a turn that was taken has nothing in it."""
+        self.append(what)
+        await self.wake()
+
+    def append(self, what):
         self.steps.append(pb.Step(offset=len(self.steps), what=what))
+
+    async def wake(self):
         async with self.grown:
             self.grown.notify_all()
 
@@ -182,8 +188,10 @@ class Server(CascadeService):
         except (httpx.HTTPError, json.JSONDecodeError, KeyError) as error:
             last = Oneof("failed", pb.Refusal(reason=pb.Reason.UNAVAILABLE, message=f"llama.cpp: {error!r}"))
         finally:
+            # Both at once, the step first: who finds no turn under way finds its last step, and the next turn finds its place.
+            conversation.append(last)
             conversation.working = None
-            await asyncio.shield(conversation.add(last))
+            await asyncio.shield(conversation.wake())
 
     async def generate(self, conversation, wanted):
         body = wanted | {

@@ -60,6 +60,7 @@ def text_of(parts):
     for part in parts:
         if part.WhichOneof("body") not in ("text", "refusal", "thinking", "tool_call", "tool_result"):
             raise ConnectError(Code.INVALID_ARGUMENT, f"this backend takes no {part.WhichOneof('body')}")
+        text_of(part.tool_result.content)
     return "".join(part.text or part.refusal for part in parts)
 
 
@@ -67,7 +68,8 @@ class Echo:
     """Says the last text of the user, word by word."""
 
     async def chat(self, request):
-        words = text_of(request.messages[-1].parts if request.messages else []).split(" ")
+        said = [text_of(message.parts) for message in request.messages]  # of all: what is not read is refused too
+        words = (said[-1] if said else "").split(" ")
         yield event(start=pb.Start(model=request.model, usage=pb.Usage(input=len(words))))
         yield event(block_start=pb.BlockStart(block=0, text=pb.TextBlock()))
         for number, word in enumerate(words):

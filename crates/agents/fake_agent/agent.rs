@@ -18,6 +18,8 @@ struct Is {
     loads: bool,
     /// What it answers to each load, if that is an error.
     load_error: Option<i64>,
+    /// The number of the session that it never tells of.
+    late: Option<u64>,
     closes: bool,
     images: bool,
     models: Vec<String>,
@@ -44,6 +46,7 @@ pub fn run(arguments: &[String]) {
         auth: flag(arguments, "--auth"),
         loads: has("--loads"),
         load_error: flag(arguments, "--load-error").map(|code| code.parse().expect("a code")),
+        late: flag(arguments, "--late").map(|number| number.parse().expect("a number")),
         closes: has("--closes"),
         images: has("--images"),
         models: flag(arguments, "--models").map_or(Vec::new(), |models| models.split(',').map(str::to_owned).collect()),
@@ -84,6 +87,9 @@ pub fn run(arguments: &[String]) {
             }
             (Some("session/new"), Some(id)) => {
                 sessions += 1;
+                if is.late == Some(sessions) {
+                    continue;
+                }
                 let session = format!("session-{}-{sessions}", std::process::id());
                 let mut answer = json!({"sessionId": session});
                 if let Some(first) = is.models.first() {

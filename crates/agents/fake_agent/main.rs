@@ -1,7 +1,7 @@
 //! What the tests run as a child: an agent of the Agent Client Protocol that does what its prompts say, and a process that
 //! listens where it is told to. Written from the protocol's text, without a line of what it tests.
 //!
-//! `agent [--version N] [--auth METHOD] [--loads] [--load-error CODE] [--closes] [--models A,B] [--images] [--slow MS] [--banner]`: an agent.
+//! `agent [--version N] [--auth METHOD] [--loads] [--load-error CODE] [--late N] [--closes] [--models A,B] [--images] [--slow MS] [--banner]`: an agent.
 //! `listen`, `foreign`, `silent`: a process that listens, one in whose place another group listens, one that does nothing.
 //!
 //! Each line of a prompt's last text is a step: see [`steps`]. What it hears is appended to the file in `FAKE_LOG`.

@@ -22,7 +22,7 @@ mod sessions;
 mod spec;
 mod turn;
 mod update;
+mod waiting;
 
 pub use driver::Acp;
-pub use prompt::REFUSED_TOOLS;
 pub use spec::{AcpAccount, AcpSpec, Permissions, ToolActivity};

@@ -19,7 +19,7 @@ mod spec;
 mod stderr;
 mod supervisor;
 
-pub use daemon::{Address, Daemon, DaemonSpec, Endpoint, Lent, Listen, Probe};
+pub use daemon::{Address, Daemon, DaemonSpec, Endpoint, Lent, Listen};
 pub(crate) use process::private_directory;
 pub use process::{Ended, Exit, Process};
 pub use restarts::Restarts;

@@ -2,15 +2,15 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
 
+#[path = "support/processes.rs"]
+mod processes;
+
+use processes::{LONG, runs, until};
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
-use turnkeep_agents::supervise::{Address, Daemon, DaemonSpec, Endpoint, Listen, ProcessLimits, ProcessSpec};
+use turnkeep_agents::supervise::{Address, Daemon, DaemonSpec, Listen, ProcessLimits, ProcessSpec};
 use turnkeep_base::{FaultKind, Phase, Secret};
-
-const LONG: Duration = Duration::from_secs(20);
 
 fn spec(folder: &tempfile::TempDir, what: &str) -> ProcessSpec {
     let log = folder.path().join("log").display().to_string();
@@ -25,25 +25,11 @@ fn spec(folder: &tempfile::TempDir, what: &str) -> ProcessSpec {
 }
 
 fn daemon(folder: &tempfile::TempDir, what: &str, listen: Listen) -> Daemon {
-    Daemon::new(DaemonSpec { process: spec(folder, what), listen, probe: None })
+    Daemon::new(DaemonSpec { process: spec(folder, what), listen })
 }
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
-}
-
-fn runs(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
-}
-
-async fn until(what: &str, so: impl Fn() -> bool) {
-    let waited = async {
-        while !so() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    assert!(tokio::time::timeout(LONG, waited).await.is_ok(), "never so: {what}");
 }
 
 #[tokio::test]
@@ -65,19 +51,16 @@ async fn a_daemon_listens_where_we_chose_at_a_port_and_at_a_socket() {
 }
 
 #[tokio::test]
-async fn many_who_ask_at_once_get_the_same_instance_and_the_next_start_is_another() {
+async fn many_who_ask_at_once_get_the_same_instance_which_ends_with_the_last_hold_of_it() {
     let folder = folder();
     let daemon = daemon(&folder, "listen", Listen::Loopback);
     let lent = futures_util::future::join_all((0..8).map(|_| daemon.lend())).await;
     let lent: Vec<_> = lent.into_iter().map(|lent| lent.expect("ready")).collect();
     assert!(lent.iter().all(|it| it.endpoint.instance == lent[0].endpoint.instance));
-    daemon.retire(lent[0].endpoint.instance);
-    let next = daemon.lend().await.expect("ready");
-    assert_ne!(next.endpoint.instance, lent[0].endpoint.instance);
-    assert_ne!(next.endpoint.secret.expose(), lent[0].endpoint.secret.expose());
-    // The old one serves on for who holds it, and no longer.
-    assert!(lent[0].exit().is_none());
+    drop(daemon);
+    // It serves on for who holds it, and no longer.
     let Address::Tcp(old) = lent[0].endpoint.address else { panic!("a port") };
+    assert!(tokio::net::TcpStream::connect(old).await.is_ok());
     drop(lent);
     let refused = async {
         while tokio::net::TcpStream::connect(old).await.is_ok() {
@@ -104,27 +87,10 @@ async fn a_daemon_that_does_not_listen_is_given_up_and_ended() {
     let folder = folder();
     let mut process = spec(&folder, "silent");
     process.limits.ready_within = Duration::from_millis(200);
-    let daemon = Daemon::new(DaemonSpec { process, listen: Listen::Loopback, probe: None });
+    let daemon = Daemon::new(DaemonSpec { process, listen: Listen::Loopback });
     let refused = daemon.lend().await.expect_err("refused");
     assert!(refused.message.contains("not ready within"), "{refused}");
     assert_eq!(daemon.instance(), None);
-}
-
-#[tokio::test]
-async fn a_probe_that_says_no_is_asked_again_with_the_secret() {
-    let folder = folder();
-    let asked = Arc::new(AtomicUsize::new(0));
-    let counted = asked.clone();
-    let probe = Arc::new(move |endpoint: Endpoint| {
-        let number = counted.fetch_add(1, Ordering::Relaxed);
-        let known = endpoint.secret.expose().len() == 64;
-        let answer = if number < 2 || !known { Err("not yet".to_owned()) } else { Ok(()) };
-        Box::pin(std::future::ready(answer)) as futures_util::future::BoxFuture<'static, Result<(), String>>
-    });
-    let process = spec(&folder, "listen");
-    let daemon = Daemon::new(DaemonSpec { process, listen: Listen::Loopback, probe: Some(probe) });
-    daemon.lend().await.expect("ready");
-    assert_eq!(asked.load(Ordering::Relaxed), 3);
 }
 
 #[tokio::test]
@@ -146,7 +112,7 @@ async fn a_group_that_passes_over_term_is_killed_to_its_last_member() {
     let mut process = spec(&folder, "stubborn");
     process.limits.stop_within = Duration::from_millis(100);
     process.limits.ready_within = Duration::from_millis(500);
-    let daemon = Daemon::new(DaemonSpec { process, listen: Listen::Loopback, probe: None });
+    let daemon = Daemon::new(DaemonSpec { process, listen: Listen::Loopback });
     daemon.lend().await.expect_err("it does not listen");
     let pids = std::fs::read_to_string(folder.path().join("log")).expect("the numbers");
     let pids: Vec<&str> = pids.split(' ').collect();
@@ -202,11 +168,11 @@ async fn a_daemon_that_was_killed_is_started_again_when_it_is_wanted() {
     let mut connection = tokio::net::TcpStream::connect(address).await.expect("connected");
     let pid = owner_of(&folder);
     std::process::Command::new("kill").args(["-9", &pid]).status().expect("kill");
-    first.ended().await;
+    until("its end is seen", || daemon.instance().is_none()).await;
     assert_eq!(connection.read(&mut [0; 1]).await.unwrap_or(0), 0);
-    assert_eq!(daemon.instance(), None);
     let second = daemon.lend().await.expect("ready");
     assert_ne!(second.endpoint.instance, first.endpoint.instance);
+    assert_ne!(second.endpoint.secret.expose(), first.endpoint.secret.expose());
 }
 
 /// The one process whose working directory is the folder's.

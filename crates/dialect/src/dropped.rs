@@ -1,6 +1,8 @@
 //! The names of dropped fields, as the client is told them in a header. They come from the client's own JSON, so they may
 //! hold anything and be any number of any length; a header holds little, and only visible ASCII.
 
+use crate::json::Invalid;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use turnkeep_base::Dialect;
 
@@ -11,12 +13,24 @@ pub const MAX_NAME: usize = 96;
 /// Stands for what is left out.
 pub const MORE: &str = "...";
 
-/// The names in the letters of a header and within its bounds. Commas part them there, so a comma in a name, `%` and all
-/// that is not visible ASCII are percent-encoded.
-pub fn names(names: Vec<String>) -> Vec<String> {
+/// The names, each once and in the order they were met, in the letters of a header and within its bounds. Commas part them
+/// there, so a comma in a name, `%` and all that is not visible ASCII are percent-encoded.
+pub fn names(mut names: Vec<String>) -> Vec<String> {
+    once(&mut names);
     let more = names.len() > MAX_NAMES;
     let told = names.iter().take(MAX_NAMES).map(|name| plain(name));
     told.chain(more.then(|| MORE.to_owned())).collect()
+}
+
+/// Each name once, where it was met first.
+pub(crate) fn once(names: &mut Vec<String>) {
+    let mut told = BTreeSet::new();
+    names.retain(|name| told.insert(name.clone()));
+}
+
+/// An error's place in the words of a client's dialect.
+pub fn place_in_words(client: Dialect, error: Invalid) -> Invalid {
+    Invalid { path: in_words(client, &error.path).to_owned(), ..error }
 }
 
 /// A field of the canonical turn in the words of a client's dialect; a name that the dialect has no other word for stays.

@@ -417,11 +417,6 @@ impl EventCodec {
         Ok(())
     }
 
-    /// Nothing more comes. An answer without its end is truncated.
-    pub fn finish(&self) -> Result<(), ReplyFault> {
-        if self.progress == Progress::Done { Ok(()) } else { Err(ReplyFault::truncated()) }
-    }
-
     /// How far the answer has come.
     pub fn progress(&self) -> Progress {
         self.progress

@@ -306,10 +306,8 @@ pub fn write_turn(
 ) -> Result<Encoded, Invalid> {
     let client = request.dialect;
     let stripped = elsewhere && strip_opaque_state(&mut turn);
-    let mut encoded = encode(target, &turn, upstream_model).map_err(|error| {
-        let path = crate::dropped::in_words(client, &error.path).to_owned();
-        Invalid { path, ..error }
-    })?;
+    let mut encoded =
+        encode(target, &turn, upstream_model).map_err(|error| crate::dropped::place_in_words(client, error))?;
     if stripped && !encoded.dropped.iter().any(|name| name == "thinking") {
         encoded.dropped.push("thinking".to_owned());
     }
@@ -319,8 +317,7 @@ pub fn write_turn(
             *name = crate::dropped::in_words(client, name).to_owned();
         }
     }
-    let mut told = std::collections::BTreeSet::new();
-    encoded.dropped.retain(|name| told.insert(name.clone()));
+    crate::dropped::once(&mut encoded.dropped);
     match request.operation {
         Operation::CountTokens => crate::count::counting(target, encoded, upstream_model),
         Operation::Generate | Operation::Complete | Operation::Embed => Ok(encoded),

@@ -147,6 +147,14 @@ pub struct Turn<'a> {
     pub hints: Vec<String>,
 }
 
+impl Turn<'_> {
+    /// The index of the first message behind the assistant's last one; 0 where there is none of its.
+    pub fn behind_last_answer(&self) -> usize {
+        let last = self.messages.iter().rposition(|message| message.role == Role::Assistant);
+        last.map_or(0, |last| last + 1)
+    }
+}
+
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {

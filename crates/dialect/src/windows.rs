@@ -6,6 +6,8 @@ mod family;
 pub(crate) mod moment;
 pub(crate) mod span;
 
+pub use span::{millis, worth};
+
 use std::time::Duration;
 use turnkeep_base::Declared;
 

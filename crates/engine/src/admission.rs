@@ -501,8 +501,8 @@ impl Admission {
         accounts.iter().filter_map(|id| inner.pool.key_of(id)).collect()
     }
 
-    /// The epoch of an account, and the driver of its upstream where that has a protocol of its own. Another principal,
-    /// removal or suspension raises the epoch; an account that was never there has none.
+    /// The epoch of an account, and the driver of its upstream where that has a protocol of its own. Removal and suspension
+    /// raise the epoch; an account that was never there has none.
     pub(crate) fn owner(&self, id: &AccountId) -> (Option<u64>, Option<Arc<dyn Native>>) {
         let inner = self.inner.lock();
         let native = inner.entries.get(&id.upstream).and_then(|entry| entry.native().cloned());

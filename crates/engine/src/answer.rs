@@ -174,11 +174,10 @@ impl Answering {
                 // What came before is told first; the end, or the fault, is asked for again.
                 Poll::Ready(Some(Err(fault))) if happened.is_empty() => return Poll::Ready(Some(Err(fault))),
                 Poll::Ready(None) if happened.is_empty() => return Poll::Ready(None),
-                Poll::Ready(Some(Err(fault))) => {
-                    self.source = Some(Source::Native(Box::new(Broken(Some(fault)))));
+                Poll::Ready(end) => {
+                    self.source = Some(Source::Native(Box::new(Over(end.and_then(Result::err)))));
                     break;
                 }
-                Poll::Ready(None) => break,
                 Poll::Pending if happened.is_empty() => return Poll::Pending,
                 Poll::Pending => break,
             }
@@ -486,10 +485,10 @@ impl Answering {
     }
 }
 
-/// A native answer whose fault has been seen, and is told when what came before it has been.
-struct Broken(Option<Fault>);
+/// A native answer whose end has been seen, with its fault, and is told when what came before it has been.
+struct Over(Option<Fault>);
 
-impl NativeAnswer for Broken {
+impl NativeAnswer for Over {
     fn poll_next(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Happening, Fault>>> {
         Poll::Ready(self.0.take().map(Err))
     }

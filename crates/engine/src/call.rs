@@ -7,15 +7,15 @@ use crate::route::{Route, Speech};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
 use turnkeep_base::Dialect;
+use turnkeep_dialect::dropped::{self, place_in_words};
 use turnkeep_dialect::json::Invalid;
 use turnkeep_dialect::request::{ClientRequest, Encoded, Operation, apply, for_native, write_for, write_turn};
 use turnkeep_dialect::responses::chain;
 use turnkeep_dialect::tool_names::ToolNames;
-use turnkeep_dialect::turn::{At, Role};
+use turnkeep_dialect::turn::At;
 use turnkeep_policy::conversations::Conversation;
 
 /// A request written for a route.
@@ -91,25 +91,16 @@ fn write_native(
     }
     let client = request.dialect;
     let mut turn = request.turn()?;
-    let mut dropped = for_native(&mut turn, elsewhere).map_err(|error| in_words(client, error))?;
+    let mut dropped = for_native(&mut turn, elsewhere).map_err(|error| place_in_words(client, error))?;
     if goes_on {
-        let last = turn.messages.iter().rposition(|message| message.role == Role::Assistant);
-        turn.messages.drain(..last.map_or(0, |last| last + 1));
+        turn.messages.drain(..turn.behind_last_answer());
     }
     let how = Writing { model, goes_on, stream: request.stream };
-    let written = port.write(&turn, how).map_err(|error| in_words(client, error))?;
-    dropped.extend(written.dropped.iter().map(|name| turnkeep_dialect::dropped::in_words(client, name).to_owned()));
-    let mut told = BTreeSet::new();
-    dropped.retain(|name| told.insert(name.clone()));
+    let written = port.write(&turn, how).map_err(|error| place_in_words(client, error))?;
+    dropped.extend(written.dropped.iter().map(|name| dropped::in_words(client, name).to_owned()));
     let what = Sending::Native { port: port.clone(), body: written.body, trace: trace_of(&input.headers) };
-    let dropped = turnkeep_dialect::dropped::names(dropped);
+    let dropped = dropped::names(dropped);
     Ok(Written { what, dropped, names: Arc::new(written.names), goes_on })
-}
-
-/// An error's place in the words of the client's dialect.
-fn in_words(client: Dialect, error: Invalid) -> Invalid {
-    let path = turnkeep_dialect::dropped::in_words(client, &error.path).to_owned();
-    Invalid { path, ..error }
 }
 
 /// The headers that carry a trace on.
@@ -148,8 +139,10 @@ fn chained(
             None => Some(request.pass_through(model)),
             Some(previous) => {
                 let turn = request.turn()?;
-                let last = turn.messages.iter().rposition(|message| message.role == Role::Assistant);
-                let next = last.and_then(|last| turn.messages.get(last + 1));
+                let next = match turn.behind_last_answer() {
+                    0 => None,
+                    at => turn.messages.get(at),
+                };
                 let Some(At::Item(from)) = next.map(|next| next.at) else { return Ok(None) };
                 request.pass_through_chained(model, (previous, from))
             }

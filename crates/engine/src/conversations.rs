@@ -99,20 +99,30 @@ impl Desk {
 
     /// Tells the store. Gives what is lost.
     fn tell(&self, now: Moment, changes: Vec<Change>) -> Vec<Record> {
-        let mut lost = Vec::new();
+        let (mut lost, mut gone) = (Vec::new(), Vec::new());
         for change in changes {
             match change {
                 Change::Stands { caller, key, record, until } => {
+                    // It may stand where one of those was.
+                    self.strike(std::mem::take(&mut gone));
                     let wall = self.clock.unix_ms();
                     let content = written::down(&record, at(wall, now, record.ends));
                     let key = ConversationKey { caller, key };
                     self.store.keep_conversation(KeptConversation { key, until_ms: at(wall, now, until), content });
                 }
-                Change::Nothing { caller, key } => self.store.forget_conversation(ConversationKey { caller, key }),
+                Change::Nothing { caller, key } => gone.push(ConversationKey { caller, key }),
                 Change::Lost(record) => lost.push(record),
             }
         }
+        self.strike(gone);
         lost
+    }
+
+    /// Nothing is written down under these keys any more.
+    fn strike(&self, keys: Vec<ConversationKey>) {
+        if !keys.is_empty() {
+            self.store.forget_conversations(keys);
+        }
     }
 
     /// Nobody goes on with this conversation: its driver may let go of what is kept for it.
@@ -175,7 +185,7 @@ impl Desk {
                 }
             }
         });
-        useless.into_iter().for_each(|key| self.store.forget_conversation(key));
+        self.strike(useless);
     }
 
     /// Drops what its account's removal or suspension has taken with it; done with whatever is asked next, too.

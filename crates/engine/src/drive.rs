@@ -61,6 +61,17 @@ enum Waiting {
     Room,
 }
 
+/// What an upstream is asked of a chain of answers.
+#[derive(Debug, PartialEq, Eq)]
+enum Chained {
+    /// Nothing: each turn is its own.
+    No,
+    /// To keep its answer.
+    Kept,
+    /// To go on from this one of its answers, too.
+    GoesOn(Arc<str>),
+}
+
 /// An upstream has begun to answer.
 enum Begun {
     /// With the head of a reply.
@@ -130,8 +141,8 @@ pub(crate) struct Drive {
     answerer: Option<Answerer>,
     /// The conversation that goes on, and how far.
     conversation: Held,
-    /// The upstream of the attempt is asked to keep its answer, and to go on from this one.
-    chained: Option<Option<Arc<str>>>,
+    /// What the attempt's upstream is asked of a chain of answers.
+    chained: Chained,
     kept_reply: Option<KeptReply>,
     /// The turn has waited for another one and got nothing.
     waited_for_another: bool,
@@ -202,7 +213,7 @@ impl Drive {
             answered: None,
             answerer: None,
             conversation: Held::default(),
-            chained: None,
+            chained: Chained::No,
             kept_reply: None,
             waited_for_another: false,
             cache_word: "off",
@@ -415,7 +426,10 @@ impl Drive {
         let request = &self.input.request;
         self.answering = Some(match begun {
             Begun::Http(answer) => {
-                let goes_on_from = self.chained.clone().flatten();
+                let goes_on_from = match &self.chained {
+                    Chained::No | Chained::Kept => None,
+                    Chained::GoesOn(previous) => Some(previous.clone()),
+                };
                 Answering::new(answer, request, options, goes_on_from, self.engine.clock.unix_ms())
             }
             Begun::Native(answer) => Answering::of_events(answer, request, options),
@@ -499,9 +513,9 @@ impl Drive {
                 form: request.form,
                 names: self.tool_names.clone(),
                 body: self.input.terms.shown.clone().unwrap_or_else(|| request.body.clone()),
-                restated: self.input.terms.shown.is_some() || matches!(self.chained, Some(Some(_))),
+                restated: self.input.terms.shown.is_some() || matches!(self.chained, Chained::GoesOn(_)),
                 own_id: self.input.terms.background,
-                chained: self.chained.is_some(),
+                chained: self.chained != Chained::No,
             },
         }
     }
@@ -672,7 +686,11 @@ impl Drive {
         self.error_head = head.clone();
         self.waiting = Waiting::Head(match written.what {
             Sending::Http { port, chained, path, headers, body } => {
-                self.chained = chained.then(|| resume.map(|conversation| conversation.handle));
+                self.chained = match (chained, resume) {
+                    (false, _) => Chained::No,
+                    (true, None) => Chained::Kept,
+                    (true, Some(conversation)) => Chained::GoesOn(conversation.handle),
+                };
                 let call = Call { method: http::Method::POST, path, headers, body, account, secret };
                 Box::pin(async move {
                     let answer = port.send(call).await.map_err(SendFault::unsure)?;
@@ -681,7 +699,7 @@ impl Drive {
                 })
             }
             Sending::Native { port, body, trace } => {
-                self.chained = None;
+                self.chained = Chained::No;
                 let (caller, time_left) = (self.scope.clone(), self.machine.time_left(self.now()));
                 let ask = Ask { body, model, account, secret, caller, resume, reread, time_left, trace };
                 Box::pin(async move { port.send(ask).await.map(Begun::Native) })

@@ -161,8 +161,19 @@ impl Engine {
     pub fn new(parts: EngineParts) -> Arc<Self> {
         let (stop, _) = watch::channel(false);
         let (idle, _) = watch::channel(0);
-        let EngineParts { admission, ledger, faults, answer_store, conversation_store, .. } = parts;
-        let EngineParts { echo, hash_key, clock, random, tally, rules, .. } = parts;
+        let EngineParts {
+            admission,
+            ledger,
+            faults,
+            answer_store,
+            conversation_store,
+            echo,
+            hash_key,
+            clock,
+            random,
+            tally,
+            rules,
+        } = parts;
         Arc::new(Engine {
             conversations: Desk::new(admission.clone(), conversation_store, clock.clone()),
             admission,

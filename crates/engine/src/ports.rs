@@ -381,8 +381,8 @@ pub trait ConversationStore: Send + Sync {
     /// Writes one down, in the place of one with the same key. Never waits; without room, or without a master key, it does
     /// nothing, and the conversation lives as long as this process.
     fn keep_conversation(&self, kept: KeptConversation);
-    /// Forgets one. Never waits.
-    fn forget_conversation(&self, key: ConversationKey);
+    /// Forgets all of these, those of a sweep as one. Never waits.
+    fn forget_conversations(&self, keys: Vec<ConversationKey>);
 }
 
 /// What a caller stores beyond single turns.

@@ -85,7 +85,7 @@ pub fn counters(tally: &Tally, gateway: &Gateway) -> Vec<(&'static str, u64)> {
 }
 
 /// The counters of upstreams' conversations, by name.
-pub(crate) fn of_conversations(gateway: &Gateway) -> [(&'static str, u64); 6] {
+pub(crate) fn of_conversations(gateway: &Gateway) -> [(&'static str, u64); 5] {
     let conversations = &gateway.engine.conversations;
     [
         ("hits", conversations.hits.get()),
@@ -93,7 +93,6 @@ pub(crate) fn of_conversations(gateway: &Gateway) -> [(&'static str, u64); 6] {
         ("restored", conversations.restored.get()),
         ("advanced", conversations.advanced.get()),
         ("dropped", conversations.dropped.get()),
-        ("held", gateway.engine.kept.holds.get()),
     ]
 }
 
@@ -114,18 +113,11 @@ pub fn connect_metrics(gateway: &Gateway) -> Response<ReplyBody> {
     let (bonds, kept, now) = (&engine.bonds, &engine.kept, engine.admission.present());
     let conversations = &engine.conversations;
     let ((bindings, histories), (cached, held)) = (bonds.sizes(now), kept.sizes(now));
-    object.insert(
-        "conversations".into(),
-        json!({
-            "size": conversations.size(now),
-            "hits": conversations.hits.get(),
-            "misses": conversations.misses.get(),
-            "restored": conversations.restored.get(),
-            "advanced": conversations.advanced.get(),
-            "dropped": conversations.dropped.get(),
-            "held": held,
-        }),
-    );
+    let mut of_upstreams = Map::new();
+    of_upstreams.insert("size".into(), json!(conversations.size(now)));
+    of_upstreams.extend(of_conversations(gateway).map(|(name, count)| (name.to_owned(), json!(count))));
+    of_upstreams.insert("held".into(), json!(held));
+    object.insert("conversations".into(), Value::Object(of_upstreams));
     object.insert("affinity".into(), json!({"size": bindings, "binds": bonds.binds.get(), "hits": bonds.hits.get()}));
     object.insert("continuity".into(), json!({"size": histories, "commits": bonds.commits.get()}));
     object.insert(

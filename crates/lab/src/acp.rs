@@ -14,13 +14,14 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, watch};
 
 /// Bytes of one line that is heard, and of a transcript.
-const MAX_LINE: usize = 64 << 20;
+const MAX_LINE: u64 = 64 << 20;
 const MAX_TRANSCRIPT: usize = 256 << 20;
 /// Sessions of one process.
 const MAX_SESSIONS: usize = 10_000;
@@ -45,6 +46,8 @@ struct Agent<W> {
     out: tokio::sync::Mutex<W>,
     chooser: Mutex<Chooser>,
     sessions: Mutex<HashMap<String, Session>>,
+    /// Sessions so far, those that are closed too.
+    begun: AtomicU64,
     transcript: Mutex<Option<(File, usize)>>,
     crashed: watch::Sender<bool>,
 }
@@ -65,20 +68,23 @@ pub async fn agent(
         out: tokio::sync::Mutex::new(output),
         chooser: Mutex::new(Chooser::new(script)),
         sessions: Mutex::default(),
+        begun: AtomicU64::new(0),
         transcript: Mutex::new(transcript.map(|file| (file, 0))),
         crashed,
     });
     let mut turns = tokio::task::JoinSet::new();
     loop {
         let mut line = Vec::new();
+        // Of a line that is too long no more is read than tells that it is.
+        let mut bounded = (&mut input).take(MAX_LINE + 1);
         let read = tokio::select! {
-            read = input.read_until(b'\n', &mut line) => read?,
+            read = bounded.read_until(b'\n', &mut line) => read?,
             _ = ends.wait_for(|crashed| *crashed) => return Ok(AgentEnd::Crashed),
         };
         if read == 0 {
             return Ok(AgentEnd::Closed);
         }
-        if line.len() > MAX_LINE {
+        if bounded.limit() == 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a line of more than 64 MiB"));
         }
         while turns.try_join_next().is_some() {}
@@ -194,7 +200,7 @@ impl<W: AsyncWrite + Unpin + Send> Agent<W> {
         if sessions.len() >= MAX_SESSIONS {
             return None;
         }
-        let name = format!("lab-{}-{}", std::process::id(), sessions.len() + 1);
+        let name = format!("lab-{}-{}", std::process::id(), self.begun.fetch_add(1, Relaxed) + 1);
         sessions.insert(name.clone(), Session { turns: 0, cancelled: Arc::default() });
         Some(name)
     }
@@ -439,6 +445,29 @@ mod tests {
         assert_eq!(texts(&said), "a b");
         let (said, end) = run("fault = \"reset_before_reply\"").await;
         assert_eq!((texts(&said).as_str(), end), ("", AgentEnd::Crashed));
+    }
+
+    #[tokio::test]
+    async fn a_line_without_an_end_is_not_kept_without_an_end() {
+        let endless = tokio::io::BufReader::with_capacity(1 << 20, tokio::io::repeat(b'x'));
+        let end = agent(Script::default(), None, endless, tokio::io::sink()).await;
+        assert_eq!(end.map_err(|error| error.kind()), Err(io::ErrorKind::InvalidData));
+    }
+
+    #[tokio::test]
+    async fn a_session_after_a_closed_one_has_a_name_of_its_own() {
+        let ask = |id: u64, method: &str, params: Value| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        let first = json!({"sessionId": format!("lab-{}-1", std::process::id())});
+        let mut messages = begin();
+        messages.extend([
+            ask(3, "session/new", json!({})),
+            ask(4, "session/close", first),
+            ask(5, "session/new", json!({})),
+        ]);
+        let (said, _) = said("", &messages).await;
+        let names: Vec<&Value> = said.iter().filter_map(|message| message.pointer("/result/sessionId")).collect();
+        let once: std::collections::BTreeSet<String> = names.iter().map(|name| name.to_string()).collect();
+        assert_eq!((names.len(), once.len()), (3, 3), "{names:?}");
     }
 
     #[tokio::test]

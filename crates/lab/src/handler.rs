@@ -476,14 +476,17 @@ fn bent(rule: &Rule, mut reply: Reply) -> Reply {
     if matches!(rule.fault, Some(Fault::NoTerminal | Fault::BadChunk)) {
         reply.sized = false;
     }
-    let now = moment::now();
-    for (name, value) in &rule.headers {
-        let value = moment::fill(value, now);
-        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(&value)) {
-            reply.headers.push((name, value));
-        }
-    }
+    reply.headers.extend(headers_of(rule));
     reply
+}
+
+/// The headers that a rule adds, with the moments in them filled in.
+pub(crate) fn headers_of(rule: &Rule) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    let now = moment::now();
+    rule.headers.iter().filter_map(move |(name, value)| {
+        let value = HeaderValue::from_str(&moment::fill(value, now)).ok()?;
+        Some((HeaderName::from_bytes(name.as_bytes()).ok()?, value))
+    })
 }
 
 fn encoded(mut reply: Reply, encoding: ContentEncoding, whole: bool) -> Reply {

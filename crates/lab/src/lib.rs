@@ -1,4 +1,5 @@
-//! A scriptable upstream: four dialects, and the Connect and Cascade services, over real sockets, with faults down to TCP.
+//! A scriptable upstream: four dialects, the Connect and Cascade services and Devin's sessions over real sockets, with faults
+//! down to TCP; and an agent of the Agent Client Protocol over its standard input and output ([`agent`]).
 //!
 //! It stands in for a provider in `turnkeep demo`, in `turnkeep lab` and in tests. Without a script it answers word by
 //! word what it was told, calls tools when asked to, and refuses what the real APIs refuse. A [`Script`] replaces its

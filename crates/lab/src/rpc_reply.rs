@@ -1,7 +1,7 @@
 //! The replies to calls: the chat service of the Connect schema, and the Cascade service.
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderValue, header};
 use turnkeep_proto::cascade::v1 as pb;
 use turnkeep_proto::cascade::v1::{position_response, send_response, start_response, step, watch_response};
 use turnkeep_proto::connect::v1 as chat;
@@ -12,7 +12,7 @@ use crate::cascade::{Asked as InConversation, Logged, Sent};
 use crate::choose::Facts;
 use crate::fault::Fault;
 use crate::frame::{Mark, Piece};
-use crate::handler::{Asked, Reply, State, oversize};
+use crate::handler::{Asked, Reply, State, headers_of, oversize};
 use crate::plan::{self, FaultBytes, Step};
 use crate::rpc::{Failed, Manner, Spoken};
 use crate::rpc_frames::{failed, head, one, plain, stream};
@@ -105,11 +105,7 @@ impl Asked<'_> {
         if let Some(size) = rule.chunk_bytes {
             reply.steps = plan::rechunk(reply.steps, size);
         }
-        for (name, value) in &rule.headers {
-            if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
-                reply.headers.push((name, value));
-            }
-        }
+        reply.headers.extend(headers_of(&rule));
         Some((plan::before_headers(&rule), reply))
     }
 

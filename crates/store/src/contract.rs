@@ -64,8 +64,8 @@ pub trait Store: Ledger + FaultLog + AnswerStore + ConversationStore + ContentSt
     /// The kept answers whose time is not over, the soonest to end first. Those past it and those that do not open, as
     /// without the master key they were sealed under, are deleted.
     fn kept_answers(&self) -> BoxFuture<'_, Result<Vec<KeptAnswer>, StoreError>>;
-    /// Changes to kept answers and upstreams' conversations that were never written, since start; those that a store without a master key leaves
-    /// undone are not counted.
+    /// Changes to kept answers and upstreams' conversations that were never written, since start, those of one sweep as
+    /// one; those that a store without a master key leaves undone are not counted.
     fn answers_lost(&self) -> u64;
     /// The upstreams' conversations that are in no turn, whose time is not over, the soonest to end first. Those past it
     /// and those that do not open are deleted.

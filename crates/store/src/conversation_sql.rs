@@ -11,7 +11,8 @@ use turnkeep_engine::ports::{ConversationKey, KeptConversation, StoreError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Keep(KeptConversation),
-    Forget(ConversationKey),
+    /// All that went at once: a sweep of thousands takes one place in the queue.
+    Forget(Vec<ConversationKey>),
 }
 
 /// What the content is sealed for.

@@ -228,8 +228,8 @@ impl ConversationStore for MemoryStore {
         self.conversations.keep(kept);
     }
 
-    fn forget_conversation(&self, key: ConversationKey) {
-        self.conversations.remove(&key);
+    fn forget_conversations(&self, keys: Vec<ConversationKey>) {
+        keys.iter().for_each(|key| self.conversations.remove(key));
     }
 }
 

@@ -80,8 +80,8 @@ impl ConversationStore for SqliteStore {
         }
     }
 
-    fn forget_conversation(&self, key: ConversationKey) {
-        if self.sealed && self.beside.conversations.push(conversation_sql::Change::Forget(key)) {
+    fn forget_conversations(&self, keys: Vec<ConversationKey>) {
+        if self.sealed && self.beside.conversations.push(conversation_sql::Change::Forget(keys)) {
             self.wake();
         }
     }

@@ -407,7 +407,9 @@ impl Writer {
                         conversation_sql::remove(&self.conn, &kept.key)
                     }
                 },
-                conversation_sql::Change::Forget(key) => conversation_sql::remove(&self.conn, key),
+                conversation_sql::Change::Forget(keys) => {
+                    keys.iter().try_for_each(|key| conversation_sql::remove(&self.conn, key))
+                }
             };
             match done {
                 Ok(()) => written.push(change),

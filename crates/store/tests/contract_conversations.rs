@@ -39,8 +39,7 @@ on_every_store! {
         }
         let newer = KeptConversation { content: "newer".into(), ..kept("ann", 9) };
         store.keep_conversation(newer.clone());
-        store.forget_conversation(key("bob", 2));
-        store.forget_conversation(key("bob", 77));
+        store.forget_conversations(vec![key("bob", 2), key("bob", 77)]);
         assert_eq!(store.kept_conversations().await.unwrap(), [kept("ann", 2), newer]);
     }
 

@@ -125,8 +125,8 @@ impl ConversationStore for StoreLedger {
         self.0.keep_conversation(kept);
     }
 
-    fn forget_conversation(&self, key: ConversationKey) {
-        self.0.forget_conversation(key);
+    fn forget_conversations(&self, keys: Vec<ConversationKey>) {
+        self.0.forget_conversations(keys);
     }
 }
 

@@ -3,20 +3,49 @@
 use crate::classify;
 use crate::inflate::{self, Inflate};
 use crate::pool::{Lease, Speaks};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::task::noop_waker_ref;
 use http::header::{self, HeaderMap};
 use http::{HeaderName, Response, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::time::timeout;
 use turnkeep_base::{Evidence, Fault, FaultKind, Phase};
 use turnkeep_engine::ports::{Answer, AnswerBody};
 
 /// Headers that speak of the connection or of the body's coding, which end here.
 static STRIPPED: [HeaderName; 5] =
     [header::CONTENT_ENCODING, header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::CONNECTION, header::TRAILER];
+
+/// How long the body of an error reply may take.
+const ERROR_BODY_WAIT: Duration = Duration::from_secs(5);
+
+/// What there is of an error reply's body, up to `most` bytes and for up to 5 s, and whether that is all of it. One that
+/// hangs, breaks off or fills the bound is judged by what there is of it, and proves nothing.
+pub(crate) async fn read<B: AnswerBody + ?Sized>(body: &mut B, most: usize) -> (Bytes, bool) {
+    let mut document = BytesMut::new();
+    let reading = async {
+        loop {
+            match poll_fn(|cx| body.poll_chunk(cx)).await {
+                Some(Ok(chunk)) => {
+                    let room = most.saturating_sub(document.len());
+                    document.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
+                    if room <= chunk.len() {
+                        return false;
+                    }
+                }
+                Some(Err(_)) => return false,
+                None => return true,
+            }
+        }
+    };
+    let whole = timeout(ERROR_BODY_WAIT, reading).await.unwrap_or(false);
+    (document.freeze(), whole)
+}
 
 /// Takes a response over. The lease goes with the body.
 pub(crate) fn answer(response: Response<Incoming>, lease: Lease) -> Result<Answer, Fault> {
@@ -130,6 +159,40 @@ impl Drop for Body {
             if let Poll::Ready(None) = Pin::new(&mut self.incoming).poll_frame(&mut cx) {
                 lease.finish();
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    /// A body of these chunks, which then ends, breaks off or hangs.
+    struct Chunks(VecDeque<Bytes>, Poll<Option<Result<Bytes, Fault>>>);
+
+    impl AnswerBody for Chunks {
+        fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, Fault>>> {
+            match self.0.pop_front() {
+                Some(chunk) => Poll::Ready(Some(Ok(chunk))),
+                None => self.1.clone(),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_error_body_is_whole_only_if_its_end_came_within_the_bound_and_the_time() {
+        let broken = Fault::new(FaultKind::ConnectionReset, Phase::Answered, Evidence::default());
+        let ends = [
+            (8, Poll::Ready(None), "oh no", true),
+            (8, Poll::Ready(Some(Err(broken))), "oh no", false),
+            (8, Poll::Pending, "oh no", false),
+            (5, Poll::Ready(None), "oh no", false),
+            (4, Poll::Ready(None), "oh n", false),
+        ];
+        for (most, end, text, whole) in ends {
+            let mut body = Chunks([Bytes::from("oh "), Bytes::from("no")].into(), end);
+            assert_eq!(read(&mut body, most).await, (Bytes::from(text), whole), "{most} bytes");
         }
     }
 }

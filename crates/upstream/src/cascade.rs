@@ -108,24 +108,22 @@ impl Cascade {
             Some((first, _)) => (*first == STREAMED, body.split_off(1)),
             None => return Err(SendFault::unsure(bug("a turn without a body"))),
         };
-        // What the attempt found of the conversation is as it was, as long as nothing has left.
-        let as_before = || if ask.reread { RefusalProof::by_failure() } else { RefusalProof::never_left() };
         let mut link = match self.links.link(&ask.account, &ask.secret, until).await {
             Ok(link) => link.tracing(&ask.trace),
-            Err(fault) => return Err(nothing_left(fault, as_before)),
+            Err(fault) => return Err(nothing_left(fault)),
         };
         let continued = ask.resume.is_some();
         let at = match &ask.resume {
             Some(conversation) => match self.found(&link, conversation, ask.reread).await {
                 Ok(at) => at,
-                Err(fault) => return Err(nothing_left(fault, as_before)),
+                Err(fault) => return Err(nothing_left(fault)),
             },
             None => match link.start(&ask.model).await {
                 Ok(at) => {
                     link.is_of(at.instance);
                     at
                 }
-                Err(fault) => return Err(nothing_left(fault, as_before)),
+                Err(fault) => return Err(nothing_left(fault)),
             },
         };
         let behind = guard.get_or_insert_with(|| Guard::new(link.clone(), &at.handle, at.position));
@@ -206,7 +204,7 @@ fn taken(reply: &Taken, position: u64) -> Result<u64, RpcFault> {
         }
         Some(send_response::Outcome::Refused(refusal)) => {
             let fault = fault(refusal, reply.continued);
-            let told = if is_failure(&fault) { Told::Failed } else { Told::Refused };
+            let told = if is_failure(refusal, reply.continued) { Told::Failed } else { Told::Refused };
             Err(RpcFault { fault, told })
         }
         None => Err(malformed("the send was answered by nothing").into()),
@@ -219,9 +217,10 @@ struct Taken {
     continued: bool,
 }
 
-/// Nothing of the turn has left, whatever has failed; a conversation that is gone is gone all the same.
-fn nothing_left(fault: Fault, as_before: impl FnOnce() -> RefusalProof) -> SendFault {
-    let refused = (verdict(&fault).row.lease != Lease::Dead).then(as_before);
+/// Nothing of the turn has left, whatever has failed; a conversation that is gone is gone all the same. That its position
+/// is still to be read, where it was, the lease knows.
+fn nothing_left(fault: Fault) -> SendFault {
+    let refused = (verdict(&fault).row.lease != Lease::Dead).then(RefusalProof::never_left);
     SendFault { fault, refused }
 }
 

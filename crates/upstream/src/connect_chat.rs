@@ -23,8 +23,8 @@ pub type ConnectSpec = RpcSpec;
 
 const CHAT: &str = "/turnkeep.connect.v1.ChatService/Chat";
 
-/// What marks the state that such a backend has made (the proofs of its thinking) on its way through a client, so that no
-/// other provider is given it and this one is given no other's.
+/// What marks the state that such a backend, or a Cascade server, has made (the proofs of its thinking) on its way through a
+/// client, so that no provider is given it and they are given no provider's. It is one mark for all of them.
 const STATE: &str = "turnkeep.connect.";
 
 /// A backend. It keeps no conversations, and sending a turn again does nothing twice.

@@ -23,6 +23,7 @@ use answer::DevinAnswer;
 use api::{Api, Failed};
 use futures_util::future::BoxFuture;
 use handle::Handle;
+use look::Left;
 use messages::Messages;
 use session::Source;
 pub use spec::DevinSpec;
@@ -94,10 +95,16 @@ impl Devin {
             }
             Stand::Working | Stand::Waits | Stand::Exited | Stand::Failed(_) => {}
         }
-        let mut messages = Messages::after(handle.cursor, handle.before);
+        let mut messages = Messages::after(handle.cursor, handle.before, handle.last);
         let first = messages.position();
         let mut known = Vec::new();
-        look::messages(&api, &handle.id, &mut messages, &mut known).await.map_err(Failed::into_unsent)?;
+        match look::messages(&api, &handle.id, &mut messages, &mut known).await.map_err(Failed::into_unsent)? {
+            Left::Nothing => {}
+            Left::More => {
+                let text = "the session has more unread messages than are read before a turn";
+                return Err(never_left(gone(text.to_owned())));
+            }
+        }
         if reread && conversation.position != Some(messages.position()) {
             let text = "the session's messages have moved since a send that failed, which may be that send's doing";
             return Err(never_left(gone(text.to_owned())));

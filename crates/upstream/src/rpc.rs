@@ -14,13 +14,13 @@ mod stream;
 
 pub use stream::RpcStream;
 
-use crate::answer::parts;
+use crate::answer::{Body, parts};
 use crate::origin::{Care, Origin, OriginSpec};
 use crate::pool::Pool;
 use crate::request::configured;
 use crate::spec::{CONNECT_TIMEOUT, EndpointError, MAX_CONNECTIONS};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use prost::Message;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -57,7 +57,7 @@ impl Codec {
         match self {
             Codec::Proto => Ok(message.encode_to_vec().into()),
             Codec::Json => serde_json::to_vec(message).map(Bytes::from).map_err(|error| {
-                // Only a number that is no JSON (NaN) or an unknown enum can do that: the driver wrote it.
+                // Only an enum's number that has no name can do that: the driver wrote it.
                 crate::classify::unsent(FaultKind::GatewayBug, format!("a message has no JSON form: {error}"))
             }),
         }
@@ -206,9 +206,7 @@ impl From<Fault> for RpcFault {
 pub struct RpcReply {
     /// Its message, in the server's codec.
     pub message: Bytes,
-    /// Its headers.
-    pub headers: HeaderMap,
-    /// Its trailers.
+    /// Its trailers: the call's metadata, which the protocols promise and no driver reads.
     pub trailers: HeaderMap,
 }
 
@@ -266,11 +264,6 @@ impl Rpc {
         self.origin.pools.sum(Pool::open)
     }
 
-    /// Closes the idle connections. Calls go on.
-    pub fn close_idle(&self) {
-        self.origin.pools.close_idle();
-    }
-
     /// Forgets an account that was removed: its idle connections close now, those with a call when that ends.
     pub fn forget_account(&self, account: &AccountId) -> bool {
         self.origin.pools.forget(account)
@@ -281,9 +274,7 @@ impl Rpc {
         let continued = call.continued;
         match self.protocol {
             Protocol::Connect => {
-                let head = self.head(call, head::Form::Unary)?;
-                let (response, lease) = self.origin.exchange(&head.account, head.draft, head.care).await?;
-                let (status, headers, body) = parts(response, lease)?;
+                let (status, headers, body) = self.exchange(call, head::Form::Unary).await?;
                 answer::unary(status, headers, body, self.codec, continued).await
             }
             Protocol::Grpc => answer::only_message(self.stream(call).await?).await,
@@ -294,15 +285,16 @@ impl Rpc {
     /// cancels the call: the connection is closed over HTTP/1.1, the stream reset over HTTP/2.
     pub async fn stream(&self, call: RpcCall) -> Result<RpcStream, RpcFault> {
         let continued = call.continued;
-        let head = self.head(call, head::Form::Stream)?;
-        let (response, lease) = self.origin.exchange(&head.account, head.draft, head.care).await?;
-        let (status, headers, body) = parts(response, lease)?;
+        let (status, headers, body) = self.exchange(call, head::Form::Stream).await?;
         answer::stream(status, headers, body, self.protocol, self.codec, continued).await
     }
 
-    fn head(&self, call: RpcCall, form: head::Form) -> Result<head::Head, Fault> {
+    async fn exchange(&self, call: RpcCall, form: head::Form) -> Result<(StatusCode, HeaderMap, Body), Fault> {
         let care = if call.stateful { Care::Stateful } else { Care::ReplaySafe };
-        head::head(call, self.protocol, self.codec, form, &self.extra, &self.origin.target, care)
+        let account = call.account.clone();
+        let draft = head::head(call, self.protocol, self.codec, form, &self.extra, &self.origin.target)?;
+        let (response, lease) = self.origin.exchange(&account, draft, care).await?;
+        parts(response, lease)
     }
 }
 

@@ -23,12 +23,17 @@ const ALLOW: &str = "#[allow(missing_docs, rustdoc::all, clippy::all, clippy::un
 pub fn run(root: &Path, check: bool) -> Result<String> {
     let fresh = generate(root)?;
     let folder = root.join(GENERATED);
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {GENERATED}"))?;
-    let mut kept = BTreeSet::new();
-    for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {GENERATED}"))? {
-        kept.insert(entry?.file_name().to_string_lossy().into_owned());
+    if !check {
+        fs::create_dir_all(&folder).with_context(|| format!("cannot make {GENERATED}"))?;
     }
-    if let Some(stray) = kept.iter().find(|name| !fresh.contains_key(*name)) {
+    let mut kept = BTreeSet::new();
+    // Without the folder every file is missing, which is told below.
+    if folder.exists() {
+        for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {GENERATED}"))? {
+            kept.insert(entry?.file_name().to_string_lossy().into_owned());
+        }
+    }
+    for stray in kept.iter().filter(|name| !fresh.contains_key(*name)) {
         if check {
             bail!("{GENERATED}/{stray} comes from no schema in {SCHEMAS}/; `cargo xtask proto` removes it");
         }
@@ -158,6 +163,25 @@ fn modules(packages: &BTreeSet<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_check_makes_nothing_and_writing_removes_every_stray_file() {
+        let root = std::env::temp_dir().join(format!("turnkeep-xtask-proto-{}", std::process::id()));
+        let (schemas, folder) = (root.join(SCHEMAS), root.join(GENERATED));
+        fs::create_dir_all(&schemas).unwrap();
+        fs::write(schemas.join("a.proto"), "syntax = \"proto3\";\npackage turnkeep.a.v1;\nmessage A {}\n").unwrap();
+        assert!(run(&root, true).unwrap_err().to_string().contains("is missing"));
+        assert!(!folder.exists(), "a check makes no folder");
+        run(&root, false).unwrap();
+        for stray in ["b.rs", "c.rs"] {
+            fs::write(folder.join(stray), "").unwrap();
+        }
+        assert!(run(&root, true).is_err() && folder.join("b.rs").exists());
+        run(&root, false).unwrap();
+        assert!(!folder.join("b.rs").exists() && !folder.join("c.rs").exists());
+        run(&root, true).unwrap();
+        fs::remove_dir_all(&root).unwrap();
+    }
 
     #[test]
     fn a_package_is_a_module_below_its_parents_and_without_the_common_root() {

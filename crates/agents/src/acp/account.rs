@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
+use turnkeep_base::FaultKind;
 
 /// One account of an ACP upstream.
 pub(super) struct Account {
@@ -86,12 +87,14 @@ impl Account {
             // Dropped, a process ends. One that a turn holds stays as it is.
             let idle = processes.iter().filter(|(_, kept)| is_idle(kept)).min_by_key(|(_, kept)| kept.used);
             let Some(oldest) = idle.map(|(key, _)| key.clone()) else {
-                return Err(NotReady::unavailable(format!(
+                // A bound of our own, which says nothing of the agent.
+                let message = format!(
                     "{}/{}: all {} processes are in turns of other callers",
                     self.upstream.name,
                     self.name,
                     processes.len()
-                )));
+                );
+                return Err(NotReady { kind: FaultKind::GatewayExhausted, message });
             };
             processes.remove(&oldest);
         }

@@ -1,6 +1,6 @@
 //! An agent's turn as an answer's events.
 
-use super::faults::{self, Broken, Failed};
+use super::faults::{self, Asked, Broken, Failed};
 use super::handle;
 use super::mailbox::Item;
 use super::sessions::PromptEnd;
@@ -70,14 +70,15 @@ enum Stopped {
     Cancelled,
 }
 
-fn stopped(reason: &str) -> Stopped {
-    Stopped::Finish(match reason {
-        "max_tokens" | "max_turn_requests" => Finish::Length,
-        "refusal" => Finish::Refusal,
-        "cancelled" => return Stopped::Cancelled,
-        // `end_turn`, and what a later version may add.
-        _ => Finish::Stop,
-    })
+/// Reads a `stopReason`; `None`: none of the protocol's.
+fn stopped(reason: &str) -> Option<Stopped> {
+    match reason {
+        "end_turn" => Some(Stopped::Finish(Finish::Stop)),
+        "max_tokens" | "max_turn_requests" => Some(Stopped::Finish(Finish::Length)),
+        "refusal" => Some(Stopped::Finish(Finish::Refusal)),
+        "cancelled" => Some(Stopped::Cancelled),
+        _ => None,
+    }
 }
 
 /// An answer under way.
@@ -125,7 +126,8 @@ impl Answering {
                 if self.turn.place.hold.peer().shared.broken().is_some() {
                     self.turn.place.hold.condemn();
                 }
-                return Err(faults::of(&failed, self.resumed, Phase::Answered));
+                let asked = Asked::turn(&self.turn.place.session, self.resumed);
+                return Err(faults::of(&failed, asked, Phase::Answered));
             }
         }
         Ok(())
@@ -134,11 +136,17 @@ impl Answering {
     fn end(&mut self, end: &PromptEnd) -> Result<(), Fault> {
         let place = &self.turn.place;
         let reason = match stopped(&end.stop_reason) {
-            Stopped::Finish(reason) => reason,
-            Stopped::Cancelled => {
+            Some(Stopped::Finish(reason)) => reason,
+            Some(Stopped::Cancelled) => {
                 place.give_up();
                 let evidence = Evidence::text("the agent cancelled the turn by itself").with_code("cancelled");
                 return Err(Fault::new(FaultKind::UpstreamUnavailable, Phase::Answered, evidence));
+            }
+            None => {
+                // Whether the answer is whole, and what the session holds of it, cannot be known.
+                place.give_up();
+                let evidence = Evidence::text(format!("the stopReason {:?} is not the protocol's", end.stop_reason));
+                return Err(Fault::new(FaultKind::MalformedResponse, Phase::Answered, evidence));
             }
         };
         self.blocks.close(&mut self.out);
@@ -215,10 +223,13 @@ mod tests {
 
     #[test]
     fn an_agents_reasons_to_stop_are_the_canonical_ones() {
-        assert_eq!(stopped("end_turn"), Stopped::Finish(Finish::Stop));
-        assert_eq!(stopped("max_tokens"), Stopped::Finish(Finish::Length));
-        assert_eq!(stopped("max_turn_requests"), Stopped::Finish(Finish::Length));
-        assert_eq!(stopped("refusal"), Stopped::Finish(Finish::Refusal));
-        assert_eq!(stopped("cancelled"), Stopped::Cancelled);
+        assert_eq!(stopped("end_turn"), Some(Stopped::Finish(Finish::Stop)));
+        assert_eq!(stopped("max_tokens"), Some(Stopped::Finish(Finish::Length)));
+        assert_eq!(stopped("max_turn_requests"), Some(Stopped::Finish(Finish::Length)));
+        assert_eq!(stopped("refusal"), Some(Stopped::Finish(Finish::Refusal)));
+        assert_eq!(stopped("cancelled"), Some(Stopped::Cancelled));
+        for unknown in ["of_next_year", "END_TURN", ""] {
+            assert_eq!(stopped(unknown), None, "{unknown:?}");
+        }
     }
 }

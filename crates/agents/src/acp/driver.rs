@@ -2,7 +2,7 @@
 
 use super::account::Account;
 use super::answering::Answering;
-use super::faults::{self, Broken, Failed};
+use super::faults::{self, Asked, Failed};
 use super::handle;
 use super::mailbox::First;
 use super::peer::CallFailed;
@@ -11,7 +11,7 @@ use super::prompt::{self, Prompt};
 use super::rpc;
 use super::sessions::{ModelChoice, Session};
 use super::spec::AcpSpec;
-use super::turn::{Place, Turn};
+use super::turn::{Place, Turn, Unbegun};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::json;
@@ -92,22 +92,25 @@ impl Acp {
             let evidence = Evidence::text(format!("{path}: this agent takes no images"));
             return Err(unsent(Fault::new(FaultKind::RequestInvalid, Phase::Unsent, evidence)));
         }
-        let place = match &ask.resume {
+        let unbegun = match &ask.resume {
             Some(conversation) => self.go_on(account, hold, conversation).await?,
             None => self.new_session(account, hold, &ask.model).await?,
         };
         let resumed = ask.resume.is_some();
+        let place = unbegun.place();
         let begun = place.hold.peer().shared.prompt(&place.session, prompt.prompt).await;
-        let begun = begun.map_err(|failed| unsent(faults::of(&failed, resumed, Phase::Unsent)))?;
+        let begun = begun.map_err(|failed| unsent(faults::of(&failed, Asked::New, Phase::Unsent)))?;
         // From here on a dropped future cancels the turn.
-        let mut turn = Turn::new(place, begun, self.spec.cancel_within);
+        let mut turn = Turn::new(unbegun.begins(), begun, self.spec.cancel_within);
         match poll_fn(|cx| turn.mailbox.poll_first(cx)).await {
             First::Begun => Ok(Box::new(Answering::new(turn, resumed))),
             First::Failed(failed) => {
+                let session = turn.place.session.clone();
+                let asked = Asked::turn(&session, resumed);
                 let refused = match &failed {
                     Failed::Error(error) => {
                         turn.over();
-                        faults::refusal(faults::kind_of(error, resumed))
+                        faults::refusal(faults::kind_of(error, asked))
                     }
                     Failed::Broken(_) | Failed::TooSlow => {
                         if turn.place.hold.peer().shared.broken().is_some() {
@@ -116,7 +119,7 @@ impl Acp {
                         None
                     }
                 };
-                let fault = faults::of(&failed, resumed, Phase::MaybeSent);
+                let fault = faults::of(&failed, asked, Phase::MaybeSent);
                 // What is gone on with after a refusal is the same session, if there still is one.
                 if refused.is_none() || !resumed || fault.kind == FaultKind::ConversationGone {
                     turn.place.give_up();
@@ -127,22 +130,23 @@ impl Acp {
     }
 
     /// A new session in a directory of its own.
-    async fn new_session(&self, account: &Account, hold: Hold, model: &str) -> Result<Place, SendFault> {
+    async fn new_session(&self, account: &Account, hold: Hold, model: &str) -> Result<Unbegun, SendFault> {
         let directory = account.directories.fresh().map_err(|not_ready| unsent(not_ready.fault()))?;
         let path = directory.path();
-        let session = self.ask_for_session(account, &hold, "session/new", in_directory(&path), false).await?;
+        let session = self.ask_for_session(account, &hold, "session/new", in_directory(&path), Asked::New).await?;
         let Some(id) = session.id.as_deref().filter(|id| !id.is_empty()) else {
             let evidence = Evidence::text("the answer to session/new has no sessionId");
             return Err(unsent(Fault::new(FaultKind::MalformedResponse, Phase::Unsent, evidence)));
         };
         let id: Arc<str> = id.into();
-        self.choose_model(&hold, &session, &id, model).await?;
         let directories = account.directories.clone();
-        Ok(Place { hold, directories, directory: directory.keep(), session: id })
+        let unbegun = Unbegun::fresh(Place { hold, directories, directory: directory.keep(), session: id });
+        self.choose_model(unbegun.place(), &session, model).await?;
+        Ok(unbegun)
     }
 
     /// The session that goes on: in its process as it stands, or in another one that takes it up.
-    async fn go_on(&self, account: &Account, hold: Hold, conversation: &Conversation) -> Result<Place, SendFault> {
+    async fn go_on(&self, account: &Account, hold: Hold, conversation: &Conversation) -> Result<Unbegun, SendFault> {
         let gone = |why: &str| {
             let fault = Fault::new(FaultKind::ConversationGone, Phase::Unsent, Evidence::text(why));
             SendFault { fault, refused: None }
@@ -163,7 +167,7 @@ impl Acp {
                 .map_err(|error| gone(&format!("its working directory {}: {error}", path.display())))?;
             let mut params = in_directory(&path);
             params["sessionId"] = json!(&*session);
-            if let Err(failed) = self.ask_for_session(account, &hold, method, params, true).await {
+            if let Err(failed) = self.ask_for_session(account, &hold, method, params, Asked::TakenUp).await {
                 // What else fails says nothing of the session, which may well be taken up later.
                 if !matches!(failed.fault.kind, FaultKind::ConversationGone | FaultKind::RequestInvalid) {
                     return Err(failed);
@@ -172,28 +176,27 @@ impl Acp {
                 return Err(gone(&format!("{method}: {}", failed.fault)));
             }
         }
-        Ok(Place { hold, directories: account.directories.clone(), directory, session })
+        Ok(Unbegun::goes_on(Place { hold, directories: account.directories.clone(), directory, session }))
     }
 
-    /// Asks for a session; an agent that wants a login first gets it, and is asked once more. `resumed`: it names one that
-    /// we had from the agent.
+    /// Asks for a session; an agent that wants a login first gets it, and is asked once more.
     async fn ask_for_session(
         &self,
         account: &Account,
         hold: &Hold,
         method: &'static str,
         params: serde_json::Value,
-        resumed: bool,
+        asked: Asked<'_>,
     ) -> Result<Session, SendFault> {
         let ask = || hold.peer().shared.call(method, &params, self.spec.answer_within);
         let session = match ask().await {
-            Err(CallFailed::Failed(Failed::Error(error))) if faults::wants_login(&error, resumed) => {
+            Err(CallFailed::Failed(Failed::Error(error))) if faults::wants_login(&error, asked) => {
                 self.log_in(account, hold, &error.message).await?;
                 ask().await
             }
             other => other,
         };
-        session.map_err(|failed| self.not_called(hold, &failed, resumed))
+        session.map_err(|failed| self.not_called(hold, &failed, asked))
     }
 
     async fn log_in(&self, account: &Account, hold: &Hold, asked: &str) -> Result<(), SendFault> {
@@ -215,12 +218,13 @@ impl Acp {
             Err(CallFailed::Failed(Failed::Error(error))) => {
                 Err(rejected(&format!("the agent refuses the login by {method}: {}", error.message)))
             }
-            Err(failed) => Err(self.not_called(hold, &failed, false)),
+            Err(failed) => Err(self.not_called(hold, &failed, Asked::New)),
         }
     }
 
-    async fn choose_model(&self, hold: &Hold, session: &Session, id: &str, model: &str) -> Result<(), SendFault> {
+    async fn choose_model(&self, place: &Place, session: &Session, model: &str) -> Result<(), SendFault> {
         let Some(choice) = session.choice_of(model) else { return Ok(()) };
+        let (hold, id) = (&place.hold, &*place.session);
         let (method, params) = match choice {
             ModelChoice::Model => ("session/set_model", json!({"sessionId": id, "modelId": model})),
             ModelChoice::Option(option) => {
@@ -231,25 +235,26 @@ impl Acp {
         let answer = hold.peer().shared.call::<serde_json::Value>(method, params, self.spec.answer_within).await;
         match answer {
             Ok(_) => Ok(()),
-            Err(failed) => {
-                hold.peer().shared.close(id);
-                Err(self.not_called(hold, &failed, false))
-            }
+            Err(failed) => Err(self.not_called(hold, &failed, Asked::New)),
         }
     }
 
     /// The fault of a call before the prompt: nothing of the turn has left.
-    fn not_called(&self, hold: &Hold, failed: &CallFailed, resumed: bool) -> SendFault {
+    fn not_called(&self, hold: &Hold, failed: &CallFailed, asked: Asked<'_>) -> SendFault {
+        // Others may be in turns of the same process: these end it only where nothing more can come from it.
+        let give_up = || {
+            if hold.peer().shared.broken().is_some() { hold.condemn() } else { hold.dismiss() }
+        };
         match failed {
             CallFailed::Failed(failed) => {
                 match failed {
                     Failed::Error(_) => {}
-                    Failed::Broken(Broken::Closed(_) | Broken::Malformed(_)) | Failed::TooSlow => hold.condemn(),
+                    Failed::Broken(_) | Failed::TooSlow => give_up(),
                 }
-                unsent(faults::of(failed, resumed, Phase::Unsent))
+                unsent(faults::of(failed, asked, Phase::Unsent))
             }
             CallFailed::Late(method) => {
-                hold.condemn();
+                give_up();
                 let seconds = self.spec.answer_within.as_secs();
                 let evidence = Evidence::text(format!("the agent did not answer {method} within {seconds} s"));
                 unsent(Fault::new(FaultKind::UpstreamUnavailable, Phase::Unsent, evidence))

@@ -33,12 +33,40 @@ impl Broken {
     }
 }
 
-/// What an error's code means. `resumed`: the call named a session that we had from the agent.
-pub(super) fn kind_of(error: &RpcError, resumed: bool) -> FaultKind {
-    if resumed && (error.code == rpc::NOT_FOUND || names_a_lost_session(error)) {
-        return FaultKind::ConversationGone;
+/// What a call was about.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Asked<'a> {
+    /// Nothing that we had from the agent before.
+    New,
+    /// To take up a session that we had from it.
+    TakenUp,
+    /// A turn in this session, which we had from it.
+    Turn(&'a str),
+}
+
+impl<'a> Asked<'a> {
+    /// A turn in this session. `resumed`: it is not the session's first.
+    pub(super) fn turn(session: &'a str, resumed: bool) -> Self {
+        if resumed { Asked::Turn(session) } else { Asked::New }
     }
-    match error.code {
+}
+
+/// What an error means.
+pub(super) fn kind_of(error: &RpcError, asked: Asked<'_>) -> FaultKind {
+    let by_code = kind_of_code(error.code);
+    let lost = || error.code == rpc::NOT_FOUND || names_a_lost_session(error);
+    match asked {
+        Asked::TakenUp if lost() => FaultKind::ConversationGone,
+        Asked::Turn(session) if lost() && names(error, session) => FaultKind::ConversationGone,
+        // The session may be lost, or something that the agent looked for in its work: that is no fault of the request's,
+        // and no proof that nothing was done.
+        Asked::Turn(_) if by_code == FaultKind::RequestInvalid && lost() => FaultKind::Unclassified,
+        Asked::New | Asked::TakenUp | Asked::Turn(_) => by_code,
+    }
+}
+
+fn kind_of_code(code: i64) -> FaultKind {
+    match code {
         rpc::AUTH_REQUIRED | 401 => FaultKind::CredentialRejected,
         rpc::NOT_FOUND
         | rpc::INVALID_PARAMS
@@ -65,14 +93,13 @@ pub(super) fn kind_of(error: &RpcError, resumed: bool) -> FaultKind {
 }
 
 /// The agent wants a login. Some use the code for all sorts of errors, a lost session among them.
-pub(super) fn wants_login(error: &RpcError, resumed: bool) -> bool {
-    error.code == rpc::AUTH_REQUIRED && kind_of(error, resumed) == FaultKind::CredentialRejected
+pub(super) fn wants_login(error: &RpcError, asked: Asked<'_>) -> bool {
+    error.code == rpc::AUTH_REQUIRED && kind_of(error, asked) == FaultKind::CredentialRejected
 }
 
 /// Agents without a code for it say it in words, in the message or in `data`.
 fn names_a_lost_session(error: &RpcError) -> bool {
-    let data = error.data.as_ref().map_or("", |data| data.get());
-    [error.message.as_str(), data].into_iter().any(|text| {
+    texts(error).into_iter().any(|text| {
         let text = text.to_ascii_lowercase();
         ["session not found", "unknown session", "no such session", "session does not exist"]
             .into_iter()
@@ -80,21 +107,36 @@ fn names_a_lost_session(error: &RpcError) -> bool {
     })
 }
 
+/// The error's words name this session, and not one whose name only begins or ends with its.
+fn names(error: &RpcError, session: &str) -> bool {
+    let apart = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+    texts(error).into_iter().any(|text| {
+        text.match_indices(session).any(|(at, found)| {
+            let (before, after) = (text.get(..at), text.get(at + found.len()..));
+            apart(before.and_then(|text| text.chars().next_back())) && apart(after.and_then(|text| text.chars().next()))
+        })
+    })
+}
+
+fn texts(error: &RpcError) -> [&str; 2] {
+    [error.message.as_str(), error.data.as_ref().map_or("", |data| data.get())]
+}
+
 /// The fault of an error reply.
-pub(super) fn of_error(error: &RpcError, resumed: bool, phase: Phase) -> Fault {
+fn of_error(error: &RpcError, asked: Asked<'_>, phase: Phase) -> Fault {
     let mut text = error.message.clone();
     if let Some(data) = &error.data {
         text.push_str(": ");
         text.push_str(data.get());
     }
     let evidence = Evidence::text(text).with_code(error.code.to_string());
-    Fault::new(kind_of(error, resumed), phase, evidence)
+    Fault::new(kind_of(error, asked), phase, evidence)
 }
 
 /// The fault of a failure. `phase` is how far the turn had come.
-pub(super) fn of(failed: &Failed, resumed: bool, phase: Phase) -> Fault {
+pub(super) fn of(failed: &Failed, asked: Asked<'_>, phase: Phase) -> Fault {
     match failed {
-        Failed::Error(error) => of_error(error, resumed, phase),
+        Failed::Error(error) => of_error(error, asked, phase),
         Failed::Broken(Broken::Malformed(text)) => {
             Fault::new(FaultKind::MalformedResponse, phase, Evidence::text(text.clone()))
         }
@@ -165,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_code_says_what_an_error_means_and_an_unknown_one_charges_nobody() {
-        let kind = |code| kind_of(&error(code, "x"), false);
+        let kind = |code| kind_of(&error(code, "x"), Asked::New);
         assert_eq!(kind(-32000), FaultKind::CredentialRejected);
         assert_eq!(kind(-32602), FaultKind::RequestInvalid);
         assert_eq!(kind(-32603), FaultKind::UpstreamInternal);
@@ -179,10 +221,31 @@ mod tests {
     #[test]
     fn only_a_session_that_goes_on_can_be_gone() {
         let lost = error(-32603, "Session not found: abc");
-        assert_eq!(kind_of(&lost, true), FaultKind::ConversationGone);
-        assert_eq!(kind_of(&lost, false), FaultKind::UpstreamInternal);
-        assert_eq!(kind_of(&error(-32002, "resource"), true), FaultKind::ConversationGone);
-        assert_eq!(kind_of(&error(-32002, "resource"), false), FaultKind::RequestInvalid);
+        assert_eq!(kind_of(&lost, Asked::TakenUp), FaultKind::ConversationGone);
+        assert_eq!(kind_of(&lost, Asked::Turn("abc")), FaultKind::ConversationGone);
+        assert_eq!(kind_of(&lost, Asked::New), FaultKind::UpstreamInternal);
+        assert_eq!(kind_of(&error(-32002, "resource"), Asked::TakenUp), FaultKind::ConversationGone);
+        assert_eq!(kind_of(&error(-32002, "resource"), Asked::New), FaultKind::RequestInvalid);
+    }
+
+    #[test]
+    fn a_turns_session_is_gone_only_by_an_error_that_names_it() {
+        let kind = |code, message| kind_of(&error(code, message), Asked::Turn("s-1"));
+        for named in ["Session not found: s-1", "no such session (s-1)", "Session not found: \"s-1\"."] {
+            assert_eq!(kind(-32603, named), FaultKind::ConversationGone, "{named}");
+        }
+        assert_eq!(kind(-32002, "not there: s-1"), FaultKind::ConversationGone);
+        for another in ["Session not found", "Session not found: s-12", "Session not found: as-1"] {
+            assert_eq!(kind(-32603, another), FaultKind::UpstreamInternal, "{another}");
+            assert_eq!(kind(429, another), FaultKind::RateLimited, "{another}");
+            for code in [-32002, -32602, 404] {
+                assert_eq!(kind(code, another), FaultKind::Unclassified, "{code} {another}");
+            }
+        }
+        assert_eq!(kind(-32602, "s-1: no such parameter"), FaultKind::RequestInvalid);
+        let data = serde_json::from_str(r#"{"sessionId":"s-1"}"#).expect("JSON");
+        let in_data = RpcError { data: Some(data), ..error(-32002, "Resource not found") };
+        assert_eq!(kind_of(&in_data, Asked::Turn("s-1")), FaultKind::ConversationGone);
     }
 
     #[test]

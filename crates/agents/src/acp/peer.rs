@@ -6,9 +6,10 @@ use super::lines::{Lines, TooLong};
 use super::mailbox::{Item, Mailbox};
 use super::permissions;
 use super::rpc::{self, ErrorReply, Message, RpcError};
-use super::sessions::{Agent, PromptEnd, Session};
+use super::sessions::{Agent, Session};
 use super::spec::{Permissions, ToolActivity};
 use super::update;
+use super::waiting::{Waiting, Waits};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -40,13 +41,6 @@ pub(super) enum CallFailed {
     Late(&'static str),
 }
 
-/// Who waits for an answer.
-enum Waiting {
-    Call { method: &'static str, told: oneshot::Sender<Result<Box<RawValue>, Failed>> },
-    Turn { session: Arc<str>, mailbox: Arc<Mailbox> },
-    Nobody,
-}
-
 /// A turn that a session is in.
 struct InTurn {
     id: u64,
@@ -65,7 +59,7 @@ pub(super) struct Shared {
     /// Lines so far that were no message; counts only until the first message.
     banner: AtomicU64,
     spoken: std::sync::atomic::AtomicBool,
-    waiting: Mutex<HashMap<u64, Waiting>>,
+    waiting: Waits,
     turns: Mutex<HashMap<Arc<str>, InTurn>>,
     broken: Mutex<Option<Broken>>,
     /// Turns whose cancellation is not confirmed.
@@ -107,7 +101,7 @@ pub(super) fn connect(
         next: AtomicU64::new(1),
         banner: AtomicU64::new(0),
         spoken: false.into(),
-        waiting: Mutex::default(),
+        waiting: Waits::default(),
         turns: Mutex::default(),
         broken: Mutex::default(),
         cancelling: watch::channel(0).0,
@@ -181,8 +175,7 @@ impl Shared {
         let broken = self.broken.lock().get_or_insert(broken).clone();
         // What waits is taken after that: whoever comes later sees it broken.
         self.turns.lock().clear();
-        let waiting: Vec<Waiting> = self.waiting.lock().drain().map(|(_, waiting)| waiting).collect();
-        for waiting in waiting {
+        for waiting in self.waiting.take_all() {
             waiting.tell(Err(Failed::Broken(broken.clone())));
         }
     }
@@ -227,9 +220,9 @@ impl Shared {
     }
 
     fn wait_for(&self, id: u64, waiting: Waiting) -> Result<(), Failed> {
-        self.waiting.lock().insert(id, waiting);
+        self.waiting.insert(id, waiting);
         if self.broken.lock().is_some() {
-            self.waiting.lock().remove(&id);
+            self.waiting.remove(id);
             return Err(self.failed());
         }
         Ok(())
@@ -261,15 +254,14 @@ impl Shared {
         self.tell("session/cancel", OfSession { session })
     }
 
-    /// Closes a session that nobody goes on with, where the agent can. Its answer is not waited for.
+    /// Closes a session that nobody goes on with, where the agent can. Its answer is not looked for.
     pub(super) fn close(&self, session: &str) {
         if !self.closes.load(Relaxed) {
             return;
         }
-        let id = self.number();
-        let Ok(line) = rpc::line(Some(id), "session/close", OfSession { session }) else { return };
-        if self.wait_for(id, Waiting::Nobody).is_ok() && self.out.try_send(line.into()).is_err() {
-            self.waiting.lock().remove(&id);
+        if let Ok(line) = rpc::line(Some(self.number()), "session/close", OfSession { session }) {
+            // An agent that does not read keeps its session until it ends.
+            let _sent = self.out.try_send(line.into());
         }
     }
 
@@ -314,8 +306,8 @@ impl Shared {
         self.spoken.store(true, Relaxed);
         match message {
             Message::Response { id, outcome } => {
-                let waiting = self.waiting.lock().remove(&id);
-                if let Some(waiting) = waiting {
+                // Nobody looks for some answers.
+                if let Some(waiting) = self.waiting.remove(id) {
                     self.answered(id, waiting, outcome);
                 }
                 Ok(())
@@ -411,21 +403,6 @@ impl Shared {
             && let Some(turn) = self.turns.lock().get(session.as_str())
         {
             turn.mailbox.push(Item::Alive);
-        }
-    }
-}
-
-impl Waiting {
-    fn tell(self, outcome: Result<Box<RawValue>, Failed>) {
-        match self {
-            // Nobody may be there any more.
-            Waiting::Call { told, .. } => drop(told.send(outcome)),
-            Waiting::Turn { mailbox, .. } => mailbox.push(Item::Ended(outcome.and_then(|result| {
-                serde_json::from_str::<PromptEnd>(result.get()).map_err(|error| {
-                    Failed::Broken(Broken::Malformed(format!("the answer to session/prompt: {error}")))
-                })
-            }))),
-            Waiting::Nobody => {}
         }
     }
 }

@@ -1,6 +1,6 @@
 //! An agent's process as a service under supervision: it is ready when it has agreed on the protocol's version.
 
-use super::faults::{self, Failed};
+use super::faults::{self, Asked, Failed};
 use super::peer::{self, CallFailed, Peer};
 use super::rpc::{self, RpcError};
 use super::sessions::{Initialized, VERSION};
@@ -40,6 +40,11 @@ impl Hold {
     /// It gets no new turns, and ends with its last one.
     pub(super) fn retire(&self) {
         self.supervisor.retire(self.instance());
+    }
+
+    /// The same, and it counts as a failure of its own.
+    pub(super) fn dismiss(&self) {
+        self.supervisor.dismiss(self.instance());
     }
 
     /// It is of no use: it is ended now, and that counts as a failure of its own.
@@ -88,7 +93,7 @@ fn not_ready(failed: CallFailed) -> NotReady {
             message: format!("the agent wants a login: {}", error.message),
         },
         CallFailed::Failed(failed) => {
-            let fault = faults::of(&failed, false, Phase::Unsent);
+            let fault = faults::of(&failed, Asked::New, Phase::Unsent);
             NotReady::unavailable(format!("the agent's answer to initialize: {fault}"))
         }
     }

@@ -13,7 +13,7 @@ use turnkeep_dialect::turn::{Body, FileSource, Image, Message, Output, Part, Rol
 use turnkeep_engine::ports::{NativeWritten, Writing};
 
 /// Said of a request with tools.
-pub const REFUSED_TOOLS: &str = "tools cannot be carried to an agent of the Agent Client Protocol, which uses its own";
+const REFUSED_TOOLS: &str = "tools cannot be carried to an agent of the Agent Client Protocol, which uses its own";
 
 const INSTRUCTIONS: &str = "Instructions for this conversation:\n\n";
 const HISTORY: &str = "What was said in this conversation so far:\n\n";

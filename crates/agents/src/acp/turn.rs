@@ -25,6 +25,43 @@ impl Place {
     }
 }
 
+/// A session in which the turn has not begun. Let go of, a new one is given up: nobody else knows of it.
+pub(super) struct Unbegun {
+    place: Place,
+    given_up: bool,
+}
+
+impl Unbegun {
+    /// A session that was made for this turn.
+    pub(super) fn fresh(place: Place) -> Self {
+        Unbegun { place, given_up: true }
+    }
+
+    /// One that goes on, with this turn or another.
+    pub(super) fn goes_on(place: Place) -> Self {
+        Unbegun { place, given_up: false }
+    }
+
+    /// Where it is.
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The turn begins in it.
+    pub(super) fn begins(mut self) -> Place {
+        self.given_up = false;
+        self.place.clone()
+    }
+}
+
+impl Drop for Unbegun {
+    fn drop(&mut self) {
+        if self.given_up {
+            self.place.give_up();
+        }
+    }
+}
+
 /// A turn under way.
 pub(super) struct Turn {
     pub(super) place: Place,
@@ -54,10 +91,14 @@ impl Drop for Turn {
         let Turn { place, mailbox, id, cancel_within, .. } = self;
         let shared = &place.hold.peer().shared;
         if shared.broken().is_some() {
+            place.directories.remove(&place.directory);
             return;
         }
         let told = shared.cancel(&place.session, *id);
-        let Ok(runtime) = Handle::try_current() else { return };
+        let Ok(runtime) = Handle::try_current() else {
+            place.directories.remove(&place.directory);
+            return;
+        };
         let (place, mailbox, within) = (place.clone(), mailbox.clone(), *cancel_within);
         // New turns wait until this is confirmed, or given up.
         let cancelling = shared.cancellation();

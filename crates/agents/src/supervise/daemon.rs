@@ -5,7 +5,7 @@
 use super::listener::{self, Whose};
 use super::process::private_directory;
 use super::supervisor::random;
-use super::{Exit, NotReady, ProcessSpec, Running, Service, Started, Supervisor, Variables};
+use super::{NotReady, ProcessSpec, Running, Service, Started, Supervisor, Variables};
 use futures_util::future::BoxFuture;
 use std::fmt;
 use std::net::SocketAddr;
@@ -62,28 +62,13 @@ pub struct Endpoint {
     pub instance: u128,
 }
 
-/// Asks a process that listens whether it is ready, and whether it knows its secret; `Err` tells why not yet. Called until it
-/// says yes or the time is up.
-pub type Probe = Arc<dyn Fn(Endpoint) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
-
-/// A process that listens, to be kept.
-#[derive(Clone)]
+/// A process that listens, to be kept. It is ready once it listens.
+#[derive(Clone, Debug)]
 pub struct DaemonSpec {
     /// How it is started.
     pub process: ProcessSpec,
     /// Where it is to listen.
     pub listen: Listen,
-    /// Asked once it listens; `None`: listening is enough.
-    pub probe: Option<Probe>,
-}
-
-impl fmt::Debug for DaemonSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DaemonSpec")
-            .field("process", &self.process)
-            .field("listen", &self.listen)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Keeps a process that listens.
@@ -97,7 +82,7 @@ pub struct Daemon {
 pub struct Lent {
     /// Where it listens, and what it wants to be shown.
     pub endpoint: Endpoint,
-    running: Arc<Running<Client>>,
+    _running: Arc<Running<Client>>,
 }
 
 impl fmt::Debug for Lent {
@@ -106,48 +91,29 @@ impl fmt::Debug for Lent {
     }
 }
 
-impl Lent {
-    /// Waits until the process has ended.
-    pub async fn ended(&self) -> Exit {
-        self.running.process.ended().await
-    }
-
-    /// Its end, if it has ended.
-    pub fn exit(&self) -> Option<Exit> {
-        self.running.process.exit()
-    }
-}
-
 impl Daemon {
     /// Keeps what this spec tells. Nothing is started yet.
     pub fn new(spec: DaemonSpec) -> Self {
-        let DaemonSpec { process, listen, probe } = spec;
-        let listening = Listening { name: process.name.clone(), listen, probe };
+        let DaemonSpec { process, listen } = spec;
+        let listening = Listening { name: process.name.clone(), listen };
         Daemon { supervisor: Supervisor::new(process, listening) }
     }
 
     /// The running process; started, and waited for, if there is none. Any number may ask at once: one is started.
     pub async fn lend(&self) -> Result<Lent, NotReady> {
         let running = self.supervisor.get().await?;
-        Ok(Lent { endpoint: running.client.endpoint.clone(), running })
+        Ok(Lent { endpoint: running.client.endpoint.clone(), _running: running })
     }
 
     /// The instance that runs, if one does.
     pub fn instance(&self) -> Option<u128> {
         Some(self.supervisor.running()?.process.instance())
     }
-
-    /// This instance is not used for anything new, and ends with the last hold of it; the next [`Daemon::lend`] starts
-    /// another one.
-    pub fn retire(&self, instance: u128) {
-        self.supervisor.retire(instance);
-    }
 }
 
 struct Listening {
     name: Arc<str>,
     listen: Listen,
-    probe: Option<Probe>,
 }
 
 /// A process that listens. Its standard input is kept open, and what it prints is passed over.
@@ -195,15 +161,7 @@ impl Service for Listening {
             let printed = tokio::spawn(pass_over(stdout));
             // Made first, so that its end takes the socket's file along whatever happens.
             let client = Client { endpoint, printed, _stdin: stdin };
-            let endpoint = &client.endpoint;
-            loop {
-                if listens(&self.name, pid, &endpoint.address).await? {
-                    let Some(probe) = &self.probe else { break };
-                    match probe(endpoint.clone()).await {
-                        Ok(()) => break,
-                        Err(why) => tracing::debug!(process = %self.name, "listens, and is not ready: {why}"),
-                    }
-                }
+            while !listens(&self.name, pid, &client.endpoint.address).await? {
                 tokio::time::sleep(LOOK_EVERY).await;
             }
             Ok(client)

@@ -148,28 +148,26 @@ impl<S: Service> Supervisor<S> {
         }
     }
 
-    /// The process of this instance is not used for anything new; it ends with the last hold of it.
-    pub fn retire(&self, instance: u128) {
+    /// The process of this instance is not used for anything new; it ends with the last hold of it. False: it was not.
+    pub fn retire(&self, instance: u128) -> bool {
         let mut state = self.shared.state.lock();
-        if matches!(&*state, State::Running(running) if running.process.instance() == instance) {
+        let current = matches!(&*state, State::Running(running) if running.process.instance() == instance);
+        if current {
             *state = State::Idle;
+        }
+        current
+    }
+
+    /// The same, and it counts as a failure, once.
+    pub fn dismiss(&self, instance: u128) {
+        if self.retire(instance) {
+            self.shared.restarts.lock().failed(Instant::now(), &self.shared.spec.limits);
         }
     }
 
     /// This process is of no use: it is ended now, and that counts as a failure.
     pub fn condemn(&self, running: &Running<S::Client>) {
-        let instance = running.process.instance();
-        let counts = {
-            let mut state = self.shared.state.lock();
-            let current = matches!(&*state, State::Running(running) if running.process.instance() == instance);
-            if current {
-                *state = State::Idle;
-            }
-            current
-        };
-        if counts {
-            self.shared.restarts.lock().failed(Instant::now(), &self.shared.spec.limits);
-        }
+        self.dismiss(running.process.instance());
         running.process.stop();
     }
 

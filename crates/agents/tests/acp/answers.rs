@@ -1,6 +1,7 @@
 //! What an agent says, as an answer.
 
-use crate::world::{World, until};
+use crate::processes::until;
+use crate::world::World;
 use turnkeep_agents::acp::ToolActivity;
 use turnkeep_base::{FaultKind, Usage};
 use turnkeep_dialect::event::{Event, Finish};
@@ -57,6 +58,15 @@ async fn a_refusal_is_an_answer_and_its_session_is_not_gone_on_with() {
 async fn a_turn_that_the_agent_cancels_by_itself_is_a_fault() {
     let answer = World::new(&[]).turn("say a\nstop cancelled", None).await;
     assert_eq!(answer.fault.map(|fault| fault.kind), Some(FaultKind::UpstreamUnavailable));
+}
+
+#[tokio::test]
+async fn a_turn_that_stops_for_no_reason_of_the_protocols_is_a_fault_and_its_session_is_given_up() {
+    let world = World::new(&["--closes"]);
+    let answer = world.turn("say a\nstop of_next_year", None).await;
+    assert_eq!((answer.fault.map(|fault| fault.kind), answer.finish), (Some(FaultKind::MalformedResponse), None));
+    assert_eq!(answer.conversation, None);
+    until("its session is closed", || !world.heard("session/close").is_empty()).await;
 }
 
 #[tokio::test]

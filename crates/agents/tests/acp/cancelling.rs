@@ -1,6 +1,7 @@
 //! Turns that are let go of.
 
-use crate::world::{World, next, until};
+use crate::processes::until;
+use crate::world::{World, next};
 use std::time::Duration;
 
 #[tokio::test]
@@ -39,6 +40,7 @@ async fn a_turn_dropped_after_each_of_its_polls_is_cancelled_or_over_and_leaves_
     let steps = "think x\nsay a\ntool look\nsay b\npermission read\nsay c";
     let world = World::new(&[]);
     let whole = world.turn(steps, None).await.events.len();
+    let mut ended = 0;
     for polls in 0..whole + 6 {
         let mut answer = world.send(steps, None).await.expect("begun");
         for _ in 0..polls {
@@ -46,8 +48,11 @@ async fn a_turn_dropped_after_each_of_its_polls_is_cancelled_or_over_and_leaves_
                 break;
             }
         }
+        ended += usize::from(answer.conversation().is_some());
         drop(answer);
     }
+    let prompts = world.heard("session/prompt").len() - 1;
+    until("every prompt is cancelled or over", || world.heard("session/cancel").len() + ended == prompts).await;
     // One process has served them all, and serves on.
     assert_eq!(world.turn("say still here", None).await.text, "still here");
     assert_eq!(world.heard("initialize").len(), 1);

@@ -1,7 +1,11 @@
 //! Agents that fail, before and after their answer has begun.
 
-use crate::world::World;
+use crate::processes::{runs, until};
+use crate::world::{World, next};
+use std::time::Duration;
 use turnkeep_base::{FaultKind, Phase};
+use turnkeep_dialect::event::{Delta, Event};
+use turnkeep_engine::ports::Happening;
 
 #[tokio::test]
 async fn a_crash_in_the_middle_is_a_truncated_stream_and_before_it_an_unavailable_upstream() {
@@ -23,9 +27,39 @@ async fn what_is_not_the_protocol_ends_the_turn_and_the_process() {
         let pid = world.turn("pid", None).await.text;
         let answer = world.turn(&format!("say a\n{bad}\nsay b\ndeaf"), None).await;
         assert_eq!(answer.fault.map(|fault| fault.kind), Some(FaultKind::MalformedResponse), "{bad}");
-        crate::world::until("the process has ended", || !crate::world::runs(&pid)).await;
+        until("the process has ended", || !runs(&pid)).await;
     }
     assert_eq!(world.turn("say b", None).await.text, "b");
+}
+
+#[tokio::test]
+async fn a_turn_that_broke_its_process_leaves_no_directory() {
+    let world = World::new(&[]);
+    for bad in ["garbage", "huge", "crash"] {
+        assert!(world.turn(&format!("say a\n{bad}\nhang"), None).await.fault.is_some(), "{bad}");
+    }
+    until("its directory is gone", || std::fs::read_dir(world.directories()).is_ok_and(|all| all.count() == 0)).await;
+}
+
+#[tokio::test]
+async fn a_session_that_does_not_come_in_time_ends_no_turn_of_another_caller_and_its_process_gets_no_new_ones() {
+    let world = World::with(&["--late", "2"], |spec| spec.answer_within = Duration::from_secs(2));
+    let mut other = world.send("pid\nhang", None).await.expect("begun");
+    let pid = loop {
+        match next(&mut other).await.expect("more").expect("no fault") {
+            Happening::Event(Event::Delta { delta: Delta::Text(pid), .. }) => break pid,
+            Happening::Event(_) | Happening::Alive | Happening::Units(_) => {}
+        }
+    };
+    let refused = world.send_as("bob", "say a", None).await.err().expect("refused");
+    assert_eq!((refused.fault.kind, refused.fault.phase), (FaultKind::UpstreamUnavailable, Phase::Unsent));
+    assert_eq!(world.turn("say b", None).await.text, "b");
+    assert_eq!(world.heard("initialize").len(), 2);
+    // The first one's turn is as it was, and takes its process along.
+    assert!(runs(&pid));
+    drop(other);
+    until("it was cancelled", || world.file("cancelled") == "cancelled").await;
+    until("the process has ended", || !runs(&pid)).await;
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! An engine over the driver and its agent: turns as a client of the gateway sends them, with what is counted.
 
-use crate::world::{LONG, World};
+use crate::processes::LONG;
+use crate::world::World;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -66,7 +67,7 @@ impl WallClock for Nothing {
 impl ConversationStore for Nothing {
     fn keep_conversation(&self, _: KeptConversation) {}
 
-    fn forget_conversation(&self, _: ConversationKey) {}
+    fn forget_conversations(&self, _: Vec<ConversationKey>) {}
 }
 
 impl Random for Nothing {

@@ -1,6 +1,7 @@
 //! Conversations that go on, as the engine's leases need them to.
 
-use crate::world::{World, runs, until};
+use crate::processes::{runs, until};
+use crate::world::World;
 use turnkeep_base::{AccountId, FaultKind, Phase};
 use turnkeep_engine::ports::Native;
 
@@ -115,8 +116,25 @@ async fn a_lease_whose_session_the_agent_does_not_know_any_more_is_gone() {
     let gone = world.send("say a", Some(conversation)).await.err().expect("gone");
     assert_eq!(gone.fault.kind, FaultKind::ConversationGone);
     let answer = world.turn("say a", None).await.conversation.expect("a conversation");
-    let gone = world.send("error -32603 Session not found: x", Some(answer)).await.err().expect("gone");
+    let (_, session) = answer.handle.split_once('/').expect("a handle");
+    let lost = format!("error -32603 Session not found: {session}");
+    let gone = world.send(&lost, Some(answer.clone())).await.err().expect("gone");
     assert_eq!(gone.fault.kind, FaultKind::ConversationGone);
+    assert!(gone.refused.is_some());
+}
+
+#[tokio::test]
+async fn a_lease_is_not_gone_by_somebody_elses_not_found_which_the_agent_passes_on() {
+    let world = World::new(&[]);
+    for (error, kind) in [
+        ("error -32603 Session not found: another", FaultKind::UpstreamInternal),
+        ("error -32602 unknown session", FaultKind::Unclassified),
+        ("error -32002 Resource not found", FaultKind::Unclassified),
+    ] {
+        let conversation = world.turn("say a", None).await.conversation.expect("a conversation");
+        let failed = world.send(error, Some(conversation)).await.err().expect("failed");
+        assert_eq!((failed.fault.kind, failed.refused.is_some()), (kind, false), "{error}: it may have worked");
+    }
 }
 
 #[tokio::test]

@@ -2,6 +2,9 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
 
+#[path = "../support/processes.rs"]
+mod processes;
+
 mod answers;
 mod cancelling;
 mod faults;

@@ -2,7 +2,7 @@
 //! streamed and plain.
 
 use crate::gateway::{Gateway, Leases};
-use crate::world::{runs, until};
+use crate::processes::{runs, until};
 use turnkeep_agents::acp::AcpAccount;
 
 /// A gateway in which one turn has been answered, and what was said in it.

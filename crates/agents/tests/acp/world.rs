@@ -1,19 +1,16 @@
 //! What the tests are made of: a driver over the fake agent, turns, and what becomes of them.
 
+use crate::processes::LONG;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 use turnkeep_agents::acp::{Acp, AcpAccount, AcpSpec};
 use turnkeep_base::{AccountId, Fault, Secret};
 use turnkeep_dialect::event::{Delta, Event, Finish, Order};
 use turnkeep_dialect::turn::{At, Body, Message, Part, Role, Turn};
 use turnkeep_engine::ports::{Ask, Happening, Native, NativeAnswer, SendFault, Writing};
 use turnkeep_policy::conversations::Conversation;
-
-/// Longer than anything here takes, and shorter than a test may.
-pub const LONG: Duration = Duration::from_secs(20);
 
 /// A driver with one account, `me`, and what its agent leaves behind.
 pub struct World {
@@ -179,20 +176,4 @@ pub async fn read(mut answer: Box<dyn NativeAnswer>) -> Answer {
         }
     }
     all
-}
-
-/// Waits until something is so: for what only another process can bring about.
-pub async fn until(what: &str, so: impl Fn() -> bool) {
-    let waited = async {
-        while !so() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    assert!(tokio::time::timeout(LONG, waited).await.is_ok(), "never so: {what}");
-}
-
-/// The process runs.
-pub fn runs(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }

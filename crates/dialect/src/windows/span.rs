@@ -25,7 +25,7 @@ const SECOND: u64 = 1_000_000_000;
 const MILLI: u64 = 1_000_000;
 
 /// A length that is worth a wait: neither zero nor longer than a year.
-pub(crate) fn worth(wait: Duration) -> Option<Duration> {
+pub fn worth(wait: Duration) -> Option<Duration> {
     (!wait.is_zero() && wait <= LONGEST).then_some(wait)
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn seconds(text: &str) -> Option<Duration> {
 }
 
 /// A plain number of milliseconds, with a fraction or without.
-pub(crate) fn millis(text: &str) -> Option<Duration> {
+pub fn millis(text: &str) -> Option<Duration> {
     plain(text, MILLI)
 }
 

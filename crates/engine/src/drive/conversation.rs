@@ -26,8 +26,8 @@ pub(super) struct Held {
     /// A fault of this attempt has spoilt the handle, and whether the upstream does not know it any more. It counts however
     /// the attempt is said to have ended: a client that left in the same moment does not hide it.
     spoilt: Option<bool>,
-    /// What a completed attempt has left: the conversation as it stands now.
-    now: Option<Stands>,
+    /// What a completed attempt has left: the conversation as it stands now, as a new one would be kept.
+    now: Option<Record>,
 }
 
 #[derive(Debug, Default)]
@@ -37,14 +37,6 @@ enum State {
     Clean(ConversationLease<Clean>),
     Sent(ConversationLease<Sent>),
     Completed(ConversationLease<Completed>),
-}
-
-/// A conversation after a complete answer, and whose it is.
-#[derive(Debug)]
-struct Stands {
-    conversation: Conversation,
-    /// As a new one would be kept.
-    record: Record,
 }
 
 impl Held {
@@ -215,29 +207,26 @@ impl Drive {
 
     /// The attempt is over: what becomes of the conversation, and how it stands after a complete answer.
     pub(super) fn end_attempt_in_conversation(&mut self, end: &AttemptEnd) {
-        let stands = match (end, &self.lease, &mut self.answering) {
-            (AttemptEnd::Completed, Some(slot), Some(answering)) => {
-                let handling = slot.route().upstream.conversations();
-                let conversation = answering.conversation();
-                handling.zip(conversation).zip(slot.epoch()).map(|((handling, conversation), epoch)| Stands {
-                    conversation: conversation.clone(),
-                    record: Record {
-                        conversation,
-                        handling,
-                        account: slot.id().clone(),
-                        epoch,
-                        model: slot.route().model.clone(),
-                        ends: self.now().after(AGE),
-                        reread: false,
-                    },
-                })
-            }
-            _ => None,
-        };
-        if let Some(stands) = stands {
-            self.conversation.now = Some(stands);
+        match end {
+            AttemptEnd::Completed => self.conversation.now = self.stands_now(),
+            AttemptEnd::Interrupted | AttemptEnd::Failed(_) | AttemptEnd::Unsent => {}
         }
         self.conversation.attempt_ended(end);
+    }
+
+    /// The conversation after a complete answer, where the upstream keeps one that is gone on with.
+    fn stands_now(&mut self) -> Option<Record> {
+        let ends = self.now().after(AGE);
+        let (slot, answering) = (self.lease.as_ref()?, self.answering.as_mut()?);
+        Some(Record {
+            handling: slot.route().upstream.conversations()?,
+            conversation: answering.conversation()?,
+            account: slot.id().clone(),
+            epoch: slot.epoch()?,
+            model: slot.route().model.clone(),
+            ends,
+            reread: false,
+        })
     }
 
     /// The turn closes, before the end of its answer is written: the conversation stands under the history with the new
@@ -251,12 +240,12 @@ impl Drive {
             (State::Completed(lease), Some(stands), Some(key)) => lease.advance(key, stands.conversation),
             (lease @ (State::None | State::Clean(_) | State::Sent(_)), Some(stands), Some(key)) => {
                 self.conversation.lease = lease;
-                desk.begin(self.now(), self.scope.clone(), key, stands.record);
+                desk.begin(self.now(), self.scope.clone(), key, stands);
             }
             (lease @ (State::None | State::Clean(_) | State::Sent(_)), Some(stands), None) => {
                 self.conversation.lease = lease;
-                match stands.record.handling {
-                    Handling::Mutable => desk.forget(stands.record),
+                match stands.handling {
+                    Handling::Mutable => desk.forget(stands),
                     Handling::Immutable => {}
                 }
             }

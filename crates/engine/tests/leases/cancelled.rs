@@ -46,7 +46,6 @@ async fn abandon(handling: Handling, replay_safe: bool, stream: bool, script: &[
         let mut cx = Context::from_waker(Waker::noop());
         let mut read_whole = false;
         for _ in 0..steps {
-            // A backoff is real time; it is passed over so that every step is reached.
             if turn.poll_unpin(&mut cx).is_ready() {
                 break;
             }

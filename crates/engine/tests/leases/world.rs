@@ -42,9 +42,6 @@ pub struct With {
     pub instance: Option<u128>,
     /// A second upstream of the same kind, with an account `z`, and how far it is from what the client asks for.
     pub second: Option<Tier>,
-    /// The second one comes first.
-    pub second_first: bool,
-    pub routes_model: &'static str,
 }
 
 impl Default for With {
@@ -61,8 +58,6 @@ impl Default for With {
             on_client_gone: OnClientGone::Cancel,
             instance: None,
             second: None,
-            second_first: false,
-            routes_model: "m",
         }
     }
 }
@@ -115,12 +110,12 @@ fn over(with: With, fake: Arc<Fake>, second: Arc<Fake>, written: Arc<Written>, w
     let entries = vec![entry("up", &fake), entry("second", &second)];
     let admission = Admission::new(with.tuning.clone(), Instant::now());
     let route = |at: usize, tier| {
-        let (upstream, model): (Arc<UpstreamEntry>, _) = (entries[at].clone(), with.routes_model.into());
+        let (upstream, model): (Arc<UpstreamEntry>, _) = (entries[at].clone(), "m".into());
         Route { upstream, model, tier, name: "m".into(), price: None }
     };
     let mut routes = vec![route(0, Tier::Own)];
     if let Some(tier) = with.second {
-        routes.insert(usize::from(!with.second_first), route(1, tier));
+        routes.push(route(1, tier));
     }
     let engine = Engine::new(EngineParts {
         admission,

@@ -204,8 +204,8 @@ impl ConversationStore for Written {
         self.conversations.lock().insert(kept.key.clone(), kept);
     }
 
-    fn forget_conversation(&self, key: ConversationKey) {
-        self.conversations.lock().remove(&key);
+    fn forget_conversations(&self, keys: Vec<ConversationKey>) {
+        self.conversations.lock().retain(|key, _| !keys.contains(key));
     }
 }
 

@@ -89,8 +89,7 @@ impl Keeping {
     /// Stores a response; `appended`: and makes it a part of its conversation.
     async fn store(&self, response: String, appended: bool) -> Result<(), ClientError> {
         let Some(id) = string_field(&response, "id") else {
-            tracing::warn!("an answer without an id cannot be stored");
-            return Ok(());
+            return Err(ClientError::new(502, "server_error", "the upstream's answer has no id to be stored by"));
         };
         let library = &self.library;
         let now = library.now_ms();
@@ -125,7 +124,13 @@ impl Keeping {
         let result = match (&end, &self.background) {
             (Closed::Completed { recorded: Some(recorded), again }, _) => match response_of(recorded) {
                 Some(response) if *again => self.store_again(response).await,
-                Some(response) => self.store(response, true).await,
+                Some(response) => {
+                    let stored = self.store(response, true).await;
+                    if stored.is_err() {
+                        self.lose_turn().await.unwrap_or_else(|error| not_stored(&error));
+                    }
+                    stored
+                }
                 None => {
                     tracing::warn!("an answer in which there is no response cannot be stored");
                     self.lose_turn().await.unwrap_or_else(|error| not_stored(&error));
@@ -168,7 +173,8 @@ impl Keeping {
     /// What was answered in a conversation cannot be stored: no later turn may take its history for whole.
     async fn lose_turn(&self) -> Result<(), ClientError> {
         let Some((name, _)) = self.conversation.as_ref().filter(|_| self.background.is_none()) else { return Ok(()) };
-        tracing::warn!(conversation = name, "an answer was too long to be stored: its conversation is no longer whole");
+        tracing::warn!(conversation = name, "an answer could not be stored: its conversation is no longer whole");
+        self.library.lose(&self.scope, name);
         let Some((mut conversation, made_ms)) = self.library.conversation(&self.scope, name).await? else {
             return Ok(());
         };
@@ -232,6 +238,7 @@ mod tests {
     use super::super::record::StoredConversation;
     use super::super::test_library::library;
     use super::*;
+    use std::sync::atomic::Ordering;
     use turnkeep_base::Dialect;
     use turnkeep_dialect::reply::Facts;
 
@@ -253,32 +260,48 @@ mod tests {
         assert_eq!(response_of(&recorded(true, done)).as_deref(), Some(r#"{"id":"r"}"#), "every end is one");
     }
 
+    /// Whether the conversation is known to be no longer whole, after this end in a store that takes no more, or does.
+    async fn gone_after(end: Closed, full: bool) -> bool {
+        let (library, things) = library();
+        let scope: Arc<str> = "ann".into();
+        let conversation = StoredConversation {
+            id: "conv_1".into(),
+            created: 0,
+            metadata: "{}".into(),
+            gone: false,
+            items: Vec::new(),
+        };
+        let content = conversation.to_bytes();
+        library.put(vec![library.thing(StoredKind::Conversation, &scope, "conv_1", 0, content)]).await.unwrap();
+        things.full.store(full, Ordering::Relaxed);
+        let held = library.hold(&scope, "conv_1").unwrap();
+        let asked = Asked::Items(Vec::new());
+        let keeping = Keeping::new(library.clone(), scope.clone(), "t".into(), asked, None);
+        Box::new(keeping.within(Some(("conv_1".into(), held)))).closed(end).await;
+        assert!(library.hold(&scope, "conv_1").is_some(), "it is free again");
+        library.conversation(&scope, "conv_1").await.unwrap().unwrap().0.gone
+    }
+
+    fn completed(recorded: Option<Recorded>) -> Closed {
+        Closed::Completed { recorded: recorded.map(Arc::new), again: false }
+    }
+
     #[tokio::test]
     async fn a_conversation_whose_answer_could_not_be_recorded_is_no_longer_whole() {
         for (end, gone) in [
-            (Closed::Completed { recorded: None, again: false }, true),
-            (Closed::Completed { recorded: Some(Arc::new(recorded(false, "{}"))), again: false }, true),
+            (completed(None), true),
+            (completed(Some(recorded(false, "{}"))), true),
+            (completed(Some(recorded(false, r#"{"id":"r"}"#))), false),
             (Closed::Interrupted, false),
         ] {
-            let (library, _) = library();
-            let scope: Arc<str> = "ann".into();
-            let conversation = StoredConversation {
-                id: "conv_1".into(),
-                created: 0,
-                metadata: "{}".into(),
-                gone: false,
-                items: Vec::new(),
-            };
-            let content = conversation.to_bytes();
-            library.put(vec![library.thing(StoredKind::Conversation, &scope, "conv_1", 0, content)]).await.unwrap();
-            let held = library.hold(&scope, "conv_1").unwrap();
-            let asked = Asked::Items(Vec::new());
-            let keeping = Keeping::new(library.clone(), scope.clone(), "t".into(), asked, None);
-            Box::new(keeping.within(Some(("conv_1".into(), held)))).closed(end).await;
-            let (conversation, _) = library.conversation(&scope, "conv_1").await.unwrap().unwrap();
-            assert_eq!(conversation.gone, gone);
-            assert!(library.hold(&scope, "conv_1").is_some(), "it is free again");
+            assert_eq!(gone_after(end, false).await, gone);
         }
+    }
+
+    #[tokio::test]
+    async fn a_conversation_whose_answer_the_store_did_not_take_is_no_longer_whole() {
+        assert!(gone_after(completed(Some(recorded(false, r#"{"id":"r"}"#))), true).await);
+        assert!(!gone_after(Closed::Interrupted, true).await);
     }
 
     #[test]

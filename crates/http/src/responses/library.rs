@@ -30,6 +30,9 @@ const FOLLOWED: ShelfBounds = ShelfBounds { count: 4096, bytes: 128 << 20 };
 /// How long after the last event.
 const FOLLOWED_FOR: Duration = Duration::from_secs(2 * 3600);
 
+/// Conversations that are known to have lost a turn, so many at most; they have no bytes of their own.
+const LOST: ShelfBounds = ShelfBounds { count: 4096, bytes: 1 };
+
 /// Background responses that run at once: of one caller, and of all.
 const RUNNING_EACH: usize = 100;
 const RUNNING_ALL: usize = 4096;
@@ -51,6 +54,8 @@ pub(crate) struct Library {
     freed: Notify,
     running: Mutex<BTreeMap<Name, Arc<Running>>>,
     followed: Mutex<Shelf<Arc<Running>>>,
+    /// Conversations that are no longer whole, and may not say so where they are stored.
+    lost: Mutex<Shelf<()>>,
     started: Instant,
 }
 
@@ -109,6 +114,7 @@ impl Library {
             freed: Notify::new(),
             running: Mutex::default(),
             followed: Mutex::new(Shelf::new(FOLLOWED)),
+            lost: Mutex::new(Shelf::new(LOST)),
             started: Instant::now(),
         })
     }
@@ -192,7 +198,19 @@ impl Library {
         id: &str,
     ) -> Result<Option<(StoredConversation, u64)>, ClientError> {
         let found = self.get(StoredKind::Conversation, scope, id).await?;
-        Ok(found.and_then(|thing| Some((StoredConversation::from_bytes(&thing.content)?, thing.made_ms))))
+        let lost = self.lost.lock().get(Moment(0), scope, &self.fingerprint(StoredKind::Conversation, id)).is_some();
+        Ok(found.and_then(|thing| {
+            let mut conversation = StoredConversation::from_bytes(&thing.content)?;
+            conversation.gone |= lost;
+            Some((conversation, thing.made_ms))
+        }))
+    }
+
+    /// A turn of this conversation could not be stored, which a store that does not answer cannot be told: until the process
+    /// ends, or many more have come, it is not taken for whole.
+    pub(super) fn lose(&self, scope: &Arc<str>, id: &str) {
+        let key = self.fingerprint(StoredKind::Conversation, id);
+        self.lost.lock().put(Moment(0), scope.clone(), key, 0, Moment(u64::MAX), ());
     }
 
     /// The response that holds this item, by the item's id or its maker's.

@@ -5,13 +5,15 @@ use futures_util::future::{BoxFuture, FutureExt, ready};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use turnkeep_engine::ports::{ContentStore, StoreError, StoredKey, StoredThing, WallClock};
 
 #[derive(Default)]
 pub(super) struct Things {
     pub(super) all: Mutex<BTreeMap<StoredKey, StoredThing>>,
     pub(super) touched: AtomicU64,
+    /// It takes nothing new.
+    pub(super) full: AtomicBool,
     now_ms: AtomicU64,
 }
 
@@ -29,6 +31,9 @@ impl WallClock for Things {
 
 impl ContentStore for Things {
     fn put_stored(&self, things: Vec<StoredThing>) -> BoxFuture<'_, Result<(), StoreError>> {
+        if self.full.load(Ordering::Relaxed) {
+            return ready(Err(StoreError("full".into()))).boxed();
+        }
         self.all.lock().extend(things.into_iter().map(|thing| (thing.key.clone(), thing)));
         ready(Ok(())).boxed()
     }

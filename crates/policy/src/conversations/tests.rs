@@ -1,7 +1,7 @@
 use super::*;
-use parking_like::Desk;
+use kept_at::Desk;
 
-mod parking_like {
+mod kept_at {
     //! A desk for tests: the table, and what became of each lease.
     use super::super::*;
     use std::sync::Mutex;

@@ -56,17 +56,11 @@ const UPSTREAM: Known = Known {
     later: &[],
 };
 
-/// Kinds whose driver is not here yet.
-const LATER: &[Kind] = &[];
-
 pub(super) fn read(item: Item<'_>, plain: bool, names: &mut Names) -> Option<Upstream> {
     let fields = item.table(&UPSTREAM)?;
     let name = fields.require("name", r#"name = "openai""#).and_then(|item| item.name(names));
     let kind = fields.require("kind", r#"kind = "openai" (or "openai-responses", "anthropic", "gemini", …)"#);
-    let kind = kind.and_then(|item| {
-        let here = Kind::ALL.iter().filter(|kind| !LATER.contains(kind)).map(|kind| (kind.name(), *kind));
-        item.word(&here.collect::<Vec<_>>(), &LATER.iter().map(|kind| kind.name()).collect::<Vec<_>>())
-    });
+    let kind = kind.and_then(|item| item.word(&Kind::ALL.map(|kind| (kind.name(), kind)), &[]));
     let speaks = match kind {
         Some(kind) => speaks::read(&fields, kind, name.as_deref().unwrap_or_default(), plain),
         None => {
@@ -77,8 +71,10 @@ pub(super) fn read(item: Item<'_>, plain: bool, names: &mut Names) -> Option<Ups
             None
         }
     };
+    let may_start = kind.is_none_or(|kind| kind == Kind::Cascade) && fields.get("command").is_some();
+    let started = kind == Some(Kind::Acp) || may_start;
     let timeouts = match fields.get("timeouts") {
-        Some(item) => clocks::read_timeouts(&item, kind),
+        Some(item) => clocks::read_timeouts(&item, kind, started),
         None => kind.map(Timeouts::of).unwrap_or_default(),
     };
     let on_client_gone = match fields.get("on_client_gone") {
@@ -87,8 +83,6 @@ pub(super) fn read(item: Item<'_>, plain: bool, names: &mut Names) -> Option<Ups
     };
     let mut taken = Names::new();
     let accounts = fields.get("accounts").map(|item| item.list_of_tables()).unwrap_or_default();
-    let may_start = kind.is_none_or(|kind| kind == Kind::Cascade) && fields.get("command").is_some();
-    let started = kind == Some(Kind::Acp) || may_start;
     if let (true, Some(name)) = (started, name.as_deref().filter(|name| name.starts_with('.'))) {
         // Its folder would be hidden, or another's.
         let message = format!("{name:?} begins with a dot, and a folder is named by it; give it another name");
@@ -98,4 +92,36 @@ pub(super) fn read(item: Item<'_>, plain: bool, names: &mut Names) -> Option<Ups
     let accounts: Vec<Account> =
         accounts.into_iter().filter_map(|item| account::read(item, plain, &of, &mut taken)).collect();
     Some(Upstream { name: name?, speaks: speaks?, timeouts, on_client_gone: on_client_gone?, accounts })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+    use std::path::Path;
+
+    /// The mistakes of an upstream with these lines whose account has these: the keys, and what is told of each.
+    fn mistakes(lines: &str, account: &str) -> Vec<(String, String)> {
+        let text = format!(
+            "[[upstreams]]\nname = \"up\"\nkind = \"cascade\"\n{lines}\n[[upstreams.accounts]]\nname = \"me\"\n{account}\n"
+        );
+        let errors = Config::parse(&text, Path::new("turnkeep.toml"), []).expect_err("the text is wrong");
+        errors.errors().iter().map(|error| (error.key.clone(), error.message.clone())).collect()
+    }
+
+    #[test]
+    fn the_way_to_an_address_is_not_bounded_where_a_process_is_started() {
+        let told = mistakes("command = [\"server\"]\ntimeouts = { connect = \"1s\" }", "");
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!(told[0].0, "upstreams[0].timeouts.connect");
+        assert!(told[0].1.contains("command"), "{told:?}");
+    }
+
+    #[test]
+    fn what_the_gateway_tells_a_process_no_account_can_set() {
+        for name in ["TURNKEEP_LISTEN", "TURNKEEP_SECRET", "HOME"] {
+            let told = mistakes("command = [\"server\"]", &format!("env = {{ {name} = \"x\" }}"));
+            assert_eq!(told.len(), 1, "{name}: {told:?}");
+            assert!(told[0].0.ends_with(name) && told[0].1.contains(name), "{told:?}");
+        }
+    }
 }

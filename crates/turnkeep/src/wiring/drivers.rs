@@ -4,17 +4,16 @@ use super::hosts::{Daemons, limits};
 use super::surroundings::{Place, Surroundings};
 use crate::commands::Failure;
 use crate::config::{
-    Account, CascadeServer, Codec, Credential, Permissions, Process, Remote, Rpc, RpcProtocol, Speaks, ToolActivity,
-    Upstream,
+    Account, CascadeServer, Credential, Permissions, Process, Remote, Rpc, RpcProtocol, Speaks, ToolActivity, Upstream,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use turnkeep_agents::acp::{self, Acp, AcpAccount, AcpSpec};
+use turnkeep_agents::acp::{Acp, AcpAccount, AcpSpec};
 use turnkeep_base::AccountId;
 use turnkeep_engine::route::{Handling, Speech};
-use turnkeep_upstream::rpc::{self, RpcSpec};
+use turnkeep_upstream::rpc::RpcSpec;
 use turnkeep_upstream::{Cascade, CascadeHost, CascadeSpec, ConnectChat, Devin, DevinSpec, Endpoint, EndpointSpec};
 
 /// Through what an upstream's turns go.
@@ -120,8 +119,13 @@ pub(super) enum Recipe {
 pub(super) enum CascadeAt {
     /// At an address.
     Remote(RemoteRecipe),
-    /// In a process for each account, with what is around it.
-    Process(Process, BTreeMap<Arc<str>, Place>),
+    /// In a process for each account.
+    Process {
+        process: Process,
+        /// What is around each account's, by its name.
+        places: BTreeMap<Arc<str>, Place>,
+        max_in_flight: usize,
+    },
 }
 
 /// What decides the way to an address.
@@ -161,7 +165,7 @@ impl RemoteRecipe {
 
     fn rpc(&self, name: &str, protocol: RpcProtocol, loopback_only: bool) -> RpcSpec {
         let mut spec = RpcSpec::new(name, self.base_url.as_str());
-        spec.protocol = rpc_protocol(protocol);
+        spec.protocol = protocol;
         spec.headers.clone_from(&self.headers);
         spec.ca_pem.clone_from(&self.ca);
         spec.proxy.clone_from(&self.proxy);
@@ -192,9 +196,11 @@ impl Recipe {
             Speaks::Cascade { server, protocol, reuse: _ } => {
                 let server = match server {
                     CascadeServer::Remote(at) => CascadeAt::Remote(remote(at)?),
-                    CascadeServer::Process(process) => {
-                        CascadeAt::Process(process.clone(), places_of(&upstream.name, places))
-                    }
+                    CascadeServer::Process(process) => CascadeAt::Process {
+                        process: process.clone(),
+                        places: places_of(&upstream.name, places),
+                        max_in_flight,
+                    },
                 };
                 Ok(Recipe::Cascade { server, protocol: *protocol })
             }
@@ -223,19 +229,17 @@ impl Recipe {
             }
             Recipe::Connect { remote, rpc } => {
                 let mut spec = remote.rpc(name, rpc.protocol, loopback_only);
-                spec.codec = match rpc.codec {
-                    Codec::Proto => rpc::Codec::Proto,
-                    Codec::Json => rpc::Codec::Json,
-                };
+                spec.codec = rpc.codec;
                 ConnectChat::new(&spec).map(|chat| Driver::Connect(Arc::new(chat))).map_err(refused)
             }
             Recipe::Cascade { server, protocol } => {
                 let (rpc, host) = match server {
                     CascadeAt::Remote(remote) => (remote.rpc(name, *protocol, loopback_only), None),
-                    CascadeAt::Process(process, places) => {
+                    CascadeAt::Process { process, places, max_in_flight } => {
                         // Where it is the host tells, on this machine always.
                         let mut rpc = RpcSpec::new(name, "");
-                        (rpc.protocol, rpc.loopback_only) = (rpc_protocol(*protocol), true);
+                        (rpc.protocol, rpc.loopback_only) = (*protocol, true);
+                        rpc.max_connections = rpc.max_connections.max(*max_in_flight);
                         let host: Arc<dyn CascadeHost> = Arc::new(Daemons::new(name, process, places));
                         (rpc, Some(host))
                     }
@@ -245,15 +249,7 @@ impl Recipe {
             }
             Recipe::Acp { process, permissions, tool_activity, places } => {
                 let mut spec = AcpSpec::new(name, process.command.clone(), &process.state);
-                spec.permissions = match permissions {
-                    Permissions::Deny => acp::Permissions::Deny,
-                    Permissions::AllowRead => acp::Permissions::AllowRead,
-                    Permissions::Allow => acp::Permissions::Allow,
-                };
-                spec.tool_activity = match tool_activity {
-                    ToolActivity::Drop => acp::ToolActivity::Drop,
-                    ToolActivity::Notes => acp::ToolActivity::Notes,
-                };
+                (spec.permissions, spec.tool_activity) = (*permissions, *tool_activity);
                 spec.limits = limits(process);
                 spec.accounts = places.iter().map(|(account, place)| (account.clone(), agent_account(place))).collect();
                 Ok(Driver::Acp(Arc::new(Acp::new(spec))))
@@ -275,13 +271,6 @@ impl Recipe {
                 Devin::new(spec).map(|devin| Driver::Devin(Arc::new(devin))).map_err(refused)
             }
         }
-    }
-}
-
-fn rpc_protocol(protocol: RpcProtocol) -> rpc::Protocol {
-    match protocol {
-        RpcProtocol::Connect => rpc::Protocol::Connect,
-        RpcProtocol::Grpc => rpc::Protocol::Grpc,
     }
 }
 

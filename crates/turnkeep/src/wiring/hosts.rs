@@ -34,7 +34,7 @@ impl Daemons {
                 limits: limits(process),
             };
             // Whether it takes turns is asked by whoever calls it.
-            (account.clone(), Daemon::new(DaemonSpec { process: spec, listen: Listen::Loopback, probe: None }))
+            (account.clone(), Daemon::new(DaemonSpec { process: spec, listen: Listen::Loopback }))
         };
         Daemons(places.iter().map(daemon).collect())
     }

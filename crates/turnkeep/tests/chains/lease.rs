@@ -2,7 +2,7 @@
 
 use crate::support::dialects::{assert_said, said};
 use crate::support::*;
-use crate::talk::{Talk, asked, counts, keeping, kept_id, texts, ways};
+use crate::talk::{asked, begin, counts, keeping, kept_id, texts, ways};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use turnkeep_base::Dialect;
@@ -13,7 +13,7 @@ async fn every_turn_after_the_first_brings_only_what_is_new_whatever_dialect_its
     join_all(ways().into_iter().map(|pair| async move {
         let lab = keeping().await;
         let world = World::simple(pair, &lab).await;
-        let mut talk = Talk::new(pair, "My name is Ann");
+        let mut talk = begin(pair, "My name is Ann");
         for more in ["And I am ten", "What is my name?", "Bye"] {
             talk.answered(&world, "noted so far", more).await;
         }
@@ -41,7 +41,7 @@ async fn an_answer_that_is_gone_is_made_up_for_by_the_whole_history_and_nobody_s
     join_all(ways().into_iter().map(|pair| async move {
         let lab = keeping().await;
         let world = World::simple(pair, &lab).await;
-        let mut talk = Talk::new(pair, "one");
+        let mut talk = begin(pair, "one");
         talk.answered(&world, "noted so far", "two").await;
         lab.forget_kept_answers();
         let reply = talk.turn(&world).await;
@@ -93,7 +93,7 @@ async fn an_upstream_that_answers_without_the_conversation_is_asked_again_with_a
             let last = Rule { text: Some("noted so far".into()), ..Rule::default() };
             let lab = lab([first, passing_over(pair.stream, echo), last]).await;
             let world = World::simple(pair, &lab).await;
-            let mut talk = Talk::new(pair, "one");
+            let mut talk = begin(pair, "one");
             talk.answered(&world, "noted so far", "two").await;
             assert_eq!(said(pair, &talk.turn(&world).await), "noted so far", "{pair:?} {echo}");
             let asked = asked(&lab);
@@ -109,7 +109,7 @@ async fn a_history_is_branched_and_each_branch_goes_on() {
     join_all(ways().into_iter().map(|pair| async move {
         let lab = keeping().await;
         let world = World::simple(pair, &lab).await;
-        let mut talk = Talk::new(pair, "one");
+        let mut talk = begin(pair, "one");
         talk.answered(&world, "noted so far", "left").await;
         let mut other = talk.clone();
         let last = |body: &mut Value, words: &str| {
@@ -139,7 +139,7 @@ async fn a_client_that_wants_nothing_stored_is_never_part_of_a_chain() {
         let pair = Pair { client, upstream: Dialect::Responses, stream };
         let lab = keeping().await;
         let world = World::simple(pair, &lab).await;
-        let mut talk = Talk::new(pair, "one");
+        let mut talk = begin(pair, "one");
         talk.body["store"] = json!(false);
         talk.answered(&world, "noted so far", "two").await;
         let mut sent = talk.body.clone();
@@ -173,7 +173,7 @@ async fn a_refused_turn_and_a_broken_one_leave_the_link_they_went_on_from() {
             let text = || Rule { text: Some("noted so far".into()), ..Rule::default() };
             let lab = lab([Rule { times: Some(1), ..text() }, second.clone(), text()]).await;
             let world = World::simple(pair, &lab).await;
-            let mut talk = Talk::new(pair, "one");
+            let mut talk = begin(pair, "one");
             talk.answered(&world, "noted so far", "two").await;
             talk.turn(&world).await;
             let counters = world.until_at_rest().await;
@@ -196,7 +196,7 @@ async fn what_is_said_to_be_wrong_with_a_turn_that_goes_on_is_asked_again_with_a
         let refused = Rule { error: Some(said), times: Some(1), ..Rule::default() };
         let lab = lab([Rule { times: Some(1), ..text() }, refused, text()]).await;
         let world = World::simple(pair, &lab).await;
-        let mut talk = Talk::new(pair, "one");
+        let mut talk = begin(pair, "one");
         talk.answered(&world, "noted so far", "two").await;
         talk.answered(&world, "noted so far", "three").await;
         let asked = asked(&lab);

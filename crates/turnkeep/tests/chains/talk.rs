@@ -1,6 +1,6 @@
-//! A client that holds a conversation and sends all of it back with each turn.
+//! Conversations over an upstream that keeps its answers, and what it was asked.
 
-use crate::support::dialects::{assert_said, say, saying};
+use crate::support::talk::Talk;
 use crate::support::*;
 use serde_json::{Value, json};
 use turnkeep_base::Dialect;
@@ -10,37 +10,13 @@ pub fn ways() -> Vec<Pair> {
     pairs().into_iter().filter(|pair| pair.upstream == Dialect::Responses).collect()
 }
 
-/// A conversation as its client has it.
-#[derive(Clone)]
-pub struct Talk {
-    pub pair: Pair,
-    pub body: Value,
-}
-
-impl Talk {
-    /// One that begins with these words.
-    pub fn new(pair: Pair, words: &str) -> Talk {
-        let mut body = saying(pair, words);
-        if let Some(fields) = body.as_object_mut() {
-            // The client leaves it to the provider whether its answers are kept.
-            fields.remove("store");
-        }
-        Talk { pair, body }
+/// A conversation that begins with these words. Its client leaves it to the provider whether answers are kept.
+pub fn begin(pair: Pair, words: &str) -> Talk {
+    let mut talk = Talk::begin(pair, words);
+    if let Some(fields) = talk.body.as_object_mut() {
+        fields.remove("store");
     }
-
-    /// Sends it.
-    pub async fn turn(&self, world: &World) -> Reply {
-        let mut client = world.client().await;
-        client.ask_with(self.pair, &[], self.body.to_string().as_bytes()).await;
-        client.reply().await
-    }
-
-    /// Sends it, is answered with these words, and says something more.
-    pub async fn answered(&mut self, world: &World, answer: &str, more: &str) {
-        assert_said(self.pair, &self.turn(world).await, answer);
-        say(self.pair, &mut self.body, "assistant", answer);
-        say(self.pair, &mut self.body, "user", more);
-    }
+    talk
 }
 
 /// A lab that answers with these words.

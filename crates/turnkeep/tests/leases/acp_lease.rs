@@ -3,7 +3,6 @@
 use crate::agent::{Agent, Next};
 use crate::scene::*;
 use crate::support::binary::serve;
-use crate::support::client::Client;
 use crate::support::dialects::{assert_broke_off, assert_refused, assert_said, say};
 use crate::support::*;
 use futures_util::future::join_all;
@@ -27,18 +26,12 @@ impl Agents {
 
     /// A conversation of one whole turn, ready for its second.
     async fn begun(&self, pair: Pair) -> Talk {
-        let mut talk = Talk::begin(pair, "first");
         self.agent.script([Next::Say("one")]);
-        talk.hears(&self.world, "one").await;
-        at_rest(&self.world).await;
-        talk.says("second");
-        talk
+        begun(&self.world, pair).await
     }
 
     async fn kept(&self, size: u64, hits: u64, case: &str) -> Value {
-        let counters = at_rest(&self.world).await;
-        let kept = &counters["conversations"];
-        assert_eq!((&kept["size"], &kept["hits"]), (&size.into(), &hits.into()), "{case}: {counters:#}");
+        let counters = assert_kept(&self.world, size, hits, case).await;
         self.agent.assert_transcripts_are_whole();
         counters
     }
@@ -108,7 +101,7 @@ async fn a_session_that_the_agent_has_lost_is_begun_anew_with_the_history_and_no
     join_all(streamed_and_plain().into_iter().map(|pair| async move {
         let place = Agents::of(&["a"]).await;
         let mut talk = place.begun(pair).await;
-        place.agent.script([Next::Error(-32002), Next::Say("two")]);
+        place.agent.script([Next::Lost, Next::Say("two")]);
         talk.hears(&place.world, "two").await;
         let counters = place.kept(1, 1, &format!("{pair:?}")).await;
         assert_eq!((count(&counters, "dropped"), &counters["conversation_gone"]), (1, &1.into()), "{counters:#}");
@@ -278,12 +271,12 @@ async fn a_gateway_that_is_killed_within_a_turn_takes_its_agent_along_and_prompt
         let (mut child, addr) = serve(&plan, folder.path(), None).await;
         let mut talk = Talk::begin(pair, "first");
         agent.script([Next::Say("one")]);
-        assert_said(pair, &ask_at(&talk, addr).await.reply().await, "one");
+        assert_said(pair, &talk.ask_at(addr).await.reply().await, "one");
         say(pair, &mut talk.body, "assistant", "one");
         talk.says("second");
         let cut = if within {
             agent.script([Next::Hold("two", " and more")]);
-            let cut = ask_at(&talk, addr).await;
+            let cut = talk.ask_at(addr).await;
             agent.wait_for_prompts(2).await;
             Some(cut)
         } else {
@@ -293,7 +286,7 @@ async fn a_gateway_that_is_killed_within_a_turn_takes_its_agent_along_and_prompt
         drop(cut);
         let (_again, addr) = serve(&plan, folder.path(), None).await;
         agent.script([Next::Say("anew")]);
-        assert_said(pair, &ask_at(&talk, addr).await.reply().await, "anew");
+        assert_said(pair, &talk.ask_at(addr).await.reply().await, "anew");
         let prompted = agent.prompted();
         let (first, last) = (&prompted[0], prompted.last().unwrap());
         assert!(first.process != last.process && first.session != last.session, "within {within}: {prompted:?}");
@@ -301,11 +294,4 @@ async fn a_gateway_that_is_killed_within_a_turn_takes_its_agent_along_and_prompt
         assert!(["first", "one", "second"].iter().all(|words| told.contains(words)), "{told}");
         agent.assert_transcripts_are_whole();
     }
-}
-
-/// Asks a gateway that is another process.
-async fn ask_at(talk: &Talk, addr: std::net::SocketAddr) -> Client {
-    let mut client = Client::tcp(addr).await;
-    client.ask_with(talk.pair, &[], talk.body.to_string().as_bytes()).await;
-    client
 }

@@ -30,6 +30,8 @@ pub enum Next {
     Hold(&'static str, &'static str),
     /// An error reply with this code.
     Error(i64),
+    /// An error reply that the session, which it names, is not there.
+    Lost,
     /// These words, and then such an error reply.
     Fail(&'static str, i64),
     /// The process ends without a word.
@@ -191,6 +193,7 @@ async fn told(stream: tokio::net::UnixStream, state: Arc<Mutex<State>>, changed:
         Some(Next::Say(words)) => (json!({"say": words}), None),
         Some(Next::Hold(first, rest)) => (json!({"say": first, "held": true}), Some(rest)),
         Some(Next::Error(code)) => (json!({"error": code}), None),
+        Some(Next::Lost) => (json!({"error": -32002, "message": format!("no session {}", word("session"))}), None),
         Some(Next::Fail(words, code)) => (json!({"say": words, "error": code}), None),
         Some(Next::Crash) => (json!({"crash": true}), None),
     };
@@ -315,7 +318,7 @@ impl Playing {
             return match what["error"].as_i64() {
                 None => self.reply(id, &json!({"stopReason": "end_turn"})),
                 Some(code) => self.write(&json!({
-                    "jsonrpc": "2.0", "id": id, "error": {"code": code, "message": "the script says so"},
+                    "jsonrpc": "2.0", "id": id, "error": {"code": code, "message": what["message"].as_str().unwrap_or("the script says so")},
                 })),
             };
         }

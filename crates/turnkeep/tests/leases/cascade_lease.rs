@@ -62,7 +62,7 @@ async fn results_of_parallel_tools_go_on_in_it_with_the_words_beside_them() {
 async fn an_edited_history_and_another_system_prompt_begin_a_conversation_of_their_own() {
     for pair in streamed_and_plain() {
         let place = Place::of(&["a"]).await;
-        let talk = begun(&place, pair).await;
+        let talk = place.begun(pair).await;
         let mut edited = talk.clone();
         edited.body["messages"][0]["content"] = json!("another first");
         let mut told = talk.clone();
@@ -82,7 +82,7 @@ async fn an_edited_history_and_another_system_prompt_begin_a_conversation_of_the
 async fn a_second_branch_and_a_regenerated_answer_never_meet_the_conversation_that_went_on() {
     for pair in streamed_and_plain() {
         let place = Place::of(&["a"]).await;
-        let talk = begun(&place, pair).await;
+        let talk = place.begun(pair).await;
         let mut branch = talk.clone();
         branch.body["messages"][2]["content"] = json!("a second question");
         let mut on = talk.clone();
@@ -104,7 +104,7 @@ async fn a_second_branch_and_a_regenerated_answer_never_meet_the_conversation_th
 async fn of_two_identical_turns_at_once_one_goes_on_in_it_and_the_other_begins_anew() {
     for pair in streamed_and_plain() {
         let place = Place::of(&["a"]).await;
-        let talk = begun(&place, pair).await;
+        let talk = place.begun(pair).await;
         place.server.script([Next::Hold("two", " and more"), Next::Hold("two", " and more")]);
         let mut first = talk.ask(&place.world).await;
         place.server.wait_for_turns(2).await;
@@ -127,7 +127,7 @@ async fn of_two_identical_turns_at_once_one_goes_on_in_it_and_the_other_begins_a
 async fn another_caller_with_the_identical_history_never_gets_it_and_a_shared_key_has_none() {
     join_all(clients().into_iter().map(|pair| async move {
         let place = Place::of(&["a"]).await;
-        let talk = begun(&place, pair).await;
+        let talk = place.begun(pair).await;
         talk.clone().by(OTHER).hears(&place.world, "answer 2").await;
         place.assert_kept(2, 0, &format!("{pair:?} another caller")).await;
         for answer in ["answer 3", "answer 4"] {
@@ -177,7 +177,7 @@ async fn sessions_that_are_named_apart_have_conversations_apart() {
 async fn what_cannot_be_carried_is_refused_and_leaves_it_as_it_was() {
     for pair in streamed_and_plain() {
         let place = Place::of(&["a"]).await;
-        let talk = begun(&place, pair).await;
+        let talk = place.begun(pair).await;
         place.server.script([Next::Refuse("INVALID", 0)]);
         assert_refused(pair, &talk.turn(&place.world).await, 400);
         place.assert_kept(1, 1, &format!("{pair:?}")).await;

@@ -6,7 +6,6 @@ use crate::cascade_server::Next;
 use crate::scene::*;
 use crate::support::dialects::{assert_broke_off, assert_refused};
 use crate::support::*;
-use std::time::Duration;
 
 /// Asserts that the turn failed with this status and these words, before its answer if `before`, else within it.
 async fn failed(place: &Place, talk: &Talk, before: bool, status: u16, part: &str) {
@@ -24,7 +23,7 @@ async fn ends_for(reason: &'static str, status: u16, part: &str) {
     for pair in streamed_and_plain() {
         for (before, kept) in [(true, 1), (false, 0)] {
             let place = Place::of(&["a"]).await;
-            let talk = begun(&place, pair).await;
+            let talk = place.begun(pair).await;
             place.server.script([if before { Next::Refuse(reason, 600_000) } else { Next::Fail("two", reason) }]);
             failed(&place, &talk, before, status, part).await;
             let counters = place.assert_kept(kept, 1, &format!("{pair:?} {reason}, before {before}")).await;
@@ -59,7 +58,7 @@ async fn a_rejected_credential_keeps_it_when_refused_and_drops_it_after_the_firs
 async fn an_egress_burst_keeps_it_when_refused_and_drops_it_after_the_first_event() {
     for pair in streamed_and_plain() {
         let place = Place::of(&["a", "b", "c", "d"]).await;
-        let talk = begun(&place, pair).await;
+        let talk = place.begun(pair).await;
         place.server.script([Next::Refuse("RATE", 0), Next::Refuse("RATE", 0), Next::Refuse("RATE", 0)]);
         failed(&place, &talk, true, 429, "gateway's own network address").await;
         let counters = place.assert_kept(1, 1, &format!("{pair:?}")).await;
@@ -67,7 +66,7 @@ async fn an_egress_burst_keeps_it_when_refused_and_drops_it_after_the_first_even
 
         // Two others are limited by another turn; the owner, as the third, in the middle of the conversation's own.
         let place = Place::of(&["a", "b", "c", "d"]).await;
-        let talk = begun(&place, pair).await;
+        let talk = place.begun(pair).await;
         let owner = place.server.sent()[0].account.clone();
         place.server.script([Next::Refuse("RATE", 0), Next::Refuse("RATE", 0), Next::Refuse("INVALID", 0)]);
         assert_refused(pair, &Talk::begin(pair, "something else").turn(&place.world).await, 400);
@@ -85,7 +84,7 @@ async fn an_egress_burst_keeps_it_when_refused_and_drops_it_after_the_first_even
 async fn a_fast_fail_of_an_exhausted_pool_keeps_it_and_counts_as_found() {
     for pair in streamed_and_plain() {
         let place = Place::of(&["a"]).await;
-        let talk = begun(&place, pair).await;
+        let talk = place.begun(pair).await;
         place.server.script([Next::Refuse("RATE", 600_000)]);
         assert_refused(pair, &Talk::begin(pair, "something else").turn(&place.world).await, 429);
         place.at_rest().await;
@@ -103,7 +102,7 @@ async fn leaving_during_the_backoff_of_a_stream_keeps_it_after_exactly_one_call(
         let long = |plan: crate::support::world::Plan| plan.tuning("backoff = \"1m\"\nlongest_backoff = \"1m\"");
         let place = Place::with(&["a", "b"], "", long).await;
         let pair = streamed_and_plain()[0];
-        let talk = begun(&place, pair).await;
+        let talk = place.begun(pair).await;
         place.server.script([Next::Refuse("UNAVAILABLE", 0)]);
         let client = talk.ask(&place.world).await;
         place.server.wait_for_turns(2).await;
@@ -129,7 +128,7 @@ async fn a_client_that_leaves_after_the_upstreams_turn_completed_leaves_it_advan
     for pair in streamed_and_plain() {
         for leave in Leave::BOTH {
             let place = Place::of(&["a"]).await;
-            let talk = begun(&place, pair).await;
+            let talk = place.begun(pair).await;
             // More than a client takes that reads nothing, and less than the kernel holds for the gateway.
             place.server.script([Next::Say("x".repeat(1 << 20))]);
             let client = talk.ask(&place.world).await;
@@ -148,7 +147,7 @@ async fn leaving_that_interrupts_its_turn_cancels_it_upstream_and_drops_it() {
     for pair in streamed_and_plain() {
         for leave in Leave::BOTH {
             let place = Place::of(&["a"]).await;
-            let talk = begun(&place, pair).await;
+            let talk = place.begun(pair).await;
             place.server.script([Next::Hold("two", " and more")]);
             let mut client = talk.ask(&place.world).await;
             place.server.wait_for_turns(2).await;
@@ -173,13 +172,13 @@ async fn a_stalled_turn_is_dead_whether_or_not_its_client_leaves_at_the_same_mom
         for leaves in [false, true] {
             let lines = "timeouts = { first_content = \"2s\", between = \"2s\", total = \"2s\" }";
             let place = Place::with(&["a"], lines, |plan| plan).await;
-            let talk = begun(&place, pair).await;
+            let talk = place.begun(pair).await;
             place.server.script([Next::Hold("two", " and more")]);
             let mut client = talk.ask(&place.world).await;
             place.server.wait_for_turns(2).await;
             if leaves {
-                // As close to the clock's end as a test can come.
-                tokio::time::sleep(Duration::from_secs(2)).await;
+                // The clock's end has come to the upstream, and may not have come to the client.
+                place.server.wait_for_cancels(1).await;
                 client.leave(Leave::Fin).await;
             } else if pair.stream {
                 assert_broke_off(pair, &client.reply().await, "two");
@@ -198,7 +197,7 @@ async fn a_conversation_that_is_gone_is_begun_anew_with_the_whole_history_and_no
     for pair in clients() {
         for restarts in [false, true] {
             let place = Place::of(&["a"]).await;
-            let mut talk = begun(&place, pair).await;
+            let mut talk = place.begun(pair).await;
             if restarts {
                 place.server.restart()
             } else {
@@ -221,7 +220,7 @@ async fn a_conversation_that_is_gone_is_begun_anew_with_the_whole_history_and_no
 async fn a_rate_limited_turn_whose_conversation_is_dead_is_not_restored() {
     for pair in streamed_and_plain() {
         let place = Place::of(&["a"]).await;
-        let talk = begun(&place, pair).await;
+        let talk = place.begun(pair).await;
         place.server.forget_all();
         place.server.script([Next::Refuse("RATE", 600_000)]);
         assert_refused(pair, &talk.turn(&place.world).await, 429);
@@ -235,7 +234,7 @@ async fn a_send_whose_fate_is_unknown_never_puts_its_messages_into_a_conversatio
     for pair in streamed_and_plain() {
         for taken in [false, true] {
             let place = Place::of(&["a"]).await;
-            let mut talk = begun(&place, pair).await;
+            let mut talk = place.begun(pair).await;
             place.server.script([if taken { Next::TakeAndLose } else { Next::Lose }, Next::Say("two".into())]);
             talk.hears(&place.world, "two").await;
             place.server.assert_transcripts_are_whole();

@@ -1,7 +1,7 @@
 //! A gateway over a Cascade server.
 
 use crate::cascade_server::{Cascade, Next};
-use crate::scene::{Talk, at_rest, plan};
+use crate::scene::{self, Talk, at_rest, plan};
 use crate::support::world::Plan;
 use crate::support::*;
 use serde_json::Value;
@@ -49,20 +49,14 @@ impl Place {
 
     /// Asserts how many conversations are kept once nothing is under way, and how many turns found theirs.
     pub async fn assert_kept(&self, size: u64, hits: u64, case: &str) -> Value {
-        let counters = self.at_rest().await;
-        let kept = &counters["conversations"];
-        assert_eq!((&kept["size"], &kept["hits"]), (&size.into(), &hits.into()), "{case}: {counters:#}");
+        let counters = scene::assert_kept(&self.world, size, hits, case).await;
         self.server.assert_transcripts_are_whole();
         counters
     }
-}
 
-/// A conversation of one whole turn, ready for its second.
-pub async fn begun(place: &Place, pair: Pair) -> Talk {
-    let mut talk = Talk::begin(pair, "first");
-    place.server.script([Next::Say("one".into())]);
-    talk.hears(&place.world, "one").await;
-    place.at_rest().await;
-    talk.says("second");
-    talk
+    /// A conversation of one whole turn, ready for its second.
+    pub async fn begun(&self, pair: Pair) -> Talk {
+        self.server.script([Next::Say("one".into())]);
+        scene::begun(&self.world, pair).await
+    }
 }

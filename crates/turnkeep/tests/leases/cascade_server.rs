@@ -157,7 +157,7 @@ impl Cascade {
         .await;
     }
 
-    /// No message stands twice in the transcript of any conversation, and none is missing between two.
+    /// No message stands twice in the transcript of any conversation.
     pub fn assert_transcripts_are_whole(&self) {
         let mut by_conversation: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for sent in self.sent().into_iter().filter(|sent| sent.taken) {

@@ -58,11 +58,7 @@ impl Devin {
 
     /// A conversation of one whole turn, ready for its second.
     async fn begun(&self, pair: Pair) -> Talk {
-        let mut talk = Talk::begin(pair, "first");
-        talk.hears(&self.world, "one").await;
-        at_rest(&self.world).await;
-        talk.says("second");
-        talk
+        begun(&self.world, pair).await
     }
 
     fn sessions(&self) -> Vec<DevinSession> {
@@ -81,10 +77,7 @@ impl Devin {
     }
 
     async fn kept(&self, size: u64, hits: u64, case: &str) -> Value {
-        let counters = at_rest(&self.world).await;
-        let kept = &counters["conversations"];
-        assert_eq!((&kept["size"], &kept["hits"]), (&size.into(), &hits.into()), "{case}: {counters:#}");
-        counters
+        assert_kept(&self.world, size, hits, case).await
     }
 }
 
@@ -112,13 +105,11 @@ async fn a_message_that_is_refused_keeps_its_session_and_says_nothing() {
             ("error = { status = 429, retry_after = 600 }", 429),
             ("error = { status = 402 }", 429),
             ("error = { status = 401 }", 502),
-            ("error = { status = 422 }", 422),
+            ("error = { status = 422 }", 400),
         ] {
             let place = Devin::of(&call("second", &format!("times = 1\n{answer}")), &["a"], "").await;
             let talk = place.begun(pair).await;
-            let reply = talk.turn(&place.world).await;
-            assert_refused(pair, &reply, if status == 422 { reply.status } else { status });
-            assert!(reply.status >= 400, "{answer}: {}", reply.text());
+            assert_refused(pair, &talk.turn(&place.world).await, status);
             let counters = place.kept(1, 1, answer).await;
             assert_eq!(count(&counters, "restored"), 1, "{answer}: {counters:#}");
             assert_eq!((place.told(0), place.posts()), (vec!["first".to_owned()], 2), "{answer}");
@@ -135,7 +126,7 @@ async fn a_session_that_ends_in_an_error_is_dropped_after_its_first_words_and_no
         let talk = place.begun(pair).await;
         let reply = talk.turn(&place.world).await;
         if pair.stream {
-            assert_broke_off(pair, &reply, "");
+            assert_broke_off(pair, &reply, "two");
         } else {
             assert_refused(pair, &reply, 502);
         }

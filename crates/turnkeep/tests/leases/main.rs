@@ -1,6 +1,6 @@
 //! Conversations that upstreams keep, through the whole gateway over real sockets: when the next turn goes on with one,
-//! and that none is lost, spoilt, driven by two turns, or another caller's. The upstreams are servers of these tests' own,
-//! which share no code with the drivers.
+//! and that none is lost, spoilt, driven by two turns at once, or given to another caller. The upstreams are servers and
+//! agents of these tests' own, and the lab as Devin; none shares code with the drivers.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test's functions, too, end by panicking")]
 

@@ -1,11 +1,11 @@
 //! A gateway over upstreams that keep conversations, those of clients with it, and what the counters say of them.
 
-use crate::support::client::Client;
-use crate::support::dialects::{assert_said, say, saying};
-use crate::support::world::{KEY, Plan};
+use crate::support::world::Plan;
 use crate::support::*;
 use serde_json::Value;
 use std::fmt::Write;
+
+pub use crate::support::talk::Talk;
 
 /// The secret of another caller.
 pub const OTHER: &str = "the-key-of-another";
@@ -47,56 +47,19 @@ pub fn count(counters: &Value, name: &str) -> u64 {
     counters["conversations"][name].as_u64().unwrap()
 }
 
-/// A client's conversation: what it has said and was told.
-#[derive(Clone)]
-pub struct Talk {
-    pub pair: Pair,
-    pub body: Value,
-    secret: &'static str,
-    headers: Vec<(&'static str, String)>,
+/// Asserts how many conversations are kept once nothing is under way, and how many turns found theirs.
+pub async fn assert_kept(world: &World, size: u64, hits: u64, case: &str) -> Value {
+    let counters = at_rest(world).await;
+    let kept = &counters["conversations"];
+    assert_eq!((&kept["size"], &kept["hits"]), (&size.into(), &hits.into()), "{case}: {counters:#}");
+    counters
 }
 
-impl Talk {
-    /// Begins with these words.
-    pub fn begin(pair: Pair, words: &str) -> Talk {
-        Talk { pair, body: saying(pair, words), secret: KEY, headers: Vec::new() }
-    }
-
-    /// By another caller.
-    pub fn by(self, secret: &'static str) -> Talk {
-        Talk { secret, ..self }
-    }
-
-    /// With a header.
-    pub fn header(mut self, name: &'static str, value: &str) -> Talk {
-        self.headers.push((name, value.to_owned()));
-        self
-    }
-
-    /// Sends the turn on a connection of its own.
-    pub async fn ask(&self, world: &World) -> Client {
-        let mut client = world.client().await;
-        let bearer = format!("Bearer {}", self.secret);
-        let mut headers = vec![("authorization", bearer.as_str())];
-        headers.extend(self.headers.iter().map(|(name, value)| (*name, value.as_str())));
-        client.ask_with(self.pair, &headers, self.body.to_string().as_bytes()).await;
-        client
-    }
-
-    /// Sends the turn and reads the whole reply.
-    pub async fn turn(&self, world: &World) -> Reply {
-        self.ask(world).await.reply().await
-    }
-
-    /// Sends the turn, which must be answered by `words`, and takes them into the history.
-    pub async fn hears(&mut self, world: &World, words: &str) {
-        assert_said(self.pair, &self.turn(world).await, words);
-        say(self.pair, &mut self.body, "assistant", words);
-    }
-
-    /// Says more.
-    pub fn says(&mut self, words: &str) -> &mut Talk {
-        say(self.pair, &mut self.body, "user", words);
-        self
-    }
+/// A conversation of one whole turn, which its upstream answers by `one`, ready for its second.
+pub async fn begun(world: &World, pair: Pair) -> Talk {
+    let mut talk = Talk::begin(pair, "first");
+    talk.hears(world, "one").await;
+    at_rest(world).await;
+    talk.says("second");
+    talk
 }

@@ -115,7 +115,8 @@ impl CascadeAnswer {
     }
 }
 
-/// A message of the watch. A step of nothing that is known counts as work.
+/// A message of the watch. One of nothing that is known counts as work; a step of nothing that is known takes its place
+/// among the steps, and is no part of the answer.
 fn seen(response: WatchResponse) -> Seen<ChatEvent> {
     let Some(watch_response::What::Step(step)) = response.what else { return Seen::Working };
     let what = match step.what {

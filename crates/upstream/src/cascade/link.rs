@@ -41,7 +41,8 @@ pub struct CascadePlace {
     pub hold: Arc<dyn Any + Send + Sync>,
 }
 
-/// Calls to cancel that may be under way at once; beyond that the server learns of it by the watch that closed.
+/// Calls to cancel that may be under way at once. Beyond that the server is told nothing but that a watch has closed, which
+/// ends no turn by the schema: it works to the turn's end, and keeps the conversation for as long as it keeps any.
 const CANCELS: usize = 256;
 /// How long a call to cancel may take.
 pub(super) const CANCEL_WAIT: Duration = Duration::from_secs(5);

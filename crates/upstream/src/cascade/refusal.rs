@@ -7,11 +7,14 @@ use std::time::Duration;
 use turnkeep_base::verdict::verdict;
 use turnkeep_base::{Declared, Evidence, Fault, FaultKind, Lease, Phase};
 use turnkeep_dialect::classify::redact;
+use turnkeep_dialect::windows::worth;
 use turnkeep_policy::conversations::RefusalProof;
 use turnkeep_proto::cascade::v1::{Reason, Refusal};
 
-/// The longest wait that is believed.
-const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+/// A reason that came later than this schema blames nobody.
+fn reason(refusal: &Refusal) -> Reason {
+    Reason::try_from(refusal.reason).unwrap_or(Reason::Unspecified)
+}
 
 /// What a reason means. `continued`: the call went on with a conversation that was begun in an earlier turn, which only
 /// then can be gone; one that was begun a moment ago is the server's own to know.
@@ -37,20 +40,15 @@ fn kind(reason: Reason, continued: bool) -> FaultKind {
 
 /// The fault that a refusal is.
 pub(super) fn fault(refusal: &Refusal, continued: bool) -> Fault {
-    // A reason that came later than this schema blames nobody.
-    let reason = Reason::try_from(refusal.reason).unwrap_or(Reason::Unspecified);
+    let reason = reason(refusal);
     let kind = kind(reason, continued);
     let name = match Reason::try_from(refusal.reason) {
         Ok(reason) => reason.as_str_name().trim_start_matches("REASON_").to_ascii_lowercase(),
         Err(_) => format!("reason_{}", refusal.reason),
     };
     let evidence = Evidence::text(redact(&refusal.message)).with_code(name);
-    let wait = Some(Duration::from_millis(refusal.retry_after_ms)).filter(|wait| !wait.is_zero());
-    let declared = Declared {
-        wait: wait.map(|wait| wait.min(LONGEST_WAIT)),
-        names_model: refusal.of_model,
-        ..Declared::default()
-    };
+    let wait = worth(Duration::from_millis(refusal.retry_after_ms));
+    let declared = Declared { wait, names_model: refusal.of_model, ..Declared::default() };
     let mut fault = Fault::new(kind, Phase::Answered, evidence).declaring(declared);
     fault.context_too_long = reason == Reason::ContextTooLong;
     fault
@@ -66,49 +64,23 @@ pub(super) fn proof(fault: &Fault, failure: bool) -> Option<RefusalProof> {
     }
 }
 
-/// The fault is of a kind that a server's failure (a 5xx) is.
-pub(super) fn is_failure(fault: &Fault) -> bool {
-    if let Some(status) = fault.evidence.status {
-        return status >= 500;
-    }
-    match fault.kind {
-        FaultKind::UpstreamInternal
-        | FaultKind::UpstreamUnavailable
-        | FaultKind::UpstreamStalled
-        | FaultKind::DeadlineExceeded
-        | FaultKind::MalformedResponse
-        | FaultKind::Unclassified => true,
+/// The refusal tells of a failure of the server's (a 5xx), which may have begun before it failed. `continued` as in
+/// [`kind`]: where no earlier turn began the conversation, the server has lost what it has just made.
+pub(super) fn is_failure(refusal: &Refusal, continued: bool) -> bool {
+    match reason(refusal) {
+        Reason::Unspecified | Reason::Cancelled | Reason::Internal | Reason::Unavailable => true,
+        Reason::Conversation | Reason::Position | Reason::Busy => !continued,
         // Of its own accord and in its own words: the limits, the credential, the content.
-        FaultKind::CredentialRejected
-        | FaultKind::AccountSuspended
-        | FaultKind::QuotaExhausted
-        | FaultKind::RateLimited
-        | FaultKind::ModelNotEntitled
-        | FaultKind::ModelOverloaded
-        | FaultKind::ModelNotFound
-        | FaultKind::RequestInvalid
-        | FaultKind::PolicyBlocked
-        | FaultKind::EgressThrottled
-        | FaultKind::ConversationGone => false,
-        // No replies at all.
-        FaultKind::StreamTruncated
-        | FaultKind::DnsFailure
-        | FaultKind::ConnectRefused
-        | FaultKind::ConnectTimeout
-        | FaultKind::Unreachable
-        | FaultKind::TlsFailure
-        | FaultKind::ConnectionReset
-        | FaultKind::HttpProtocolError
-        | FaultKind::NoCredential
-        | FaultKind::GatewayExhausted
-        | FaultKind::GatewayBug
-        | FaultKind::ClientGone
-        | FaultKind::Unauthenticated
-        | FaultKind::ModelForbidden
-        | FaultKind::CallerRateLimited
-        | FaultKind::CallerBudgetExhausted
-        | FaultKind::TooLarge
-        | FaultKind::BodyTimeout => true,
+        Reason::Policy
+        | Reason::Rate
+        | Reason::Quota
+        | Reason::Credential
+        | Reason::Suspended
+        | Reason::NotEntitled
+        | Reason::Model
+        | Reason::Overloaded
+        | Reason::Invalid
+        | Reason::ContextTooLong => false,
     }
 }
 
@@ -136,11 +108,11 @@ mod tests {
     }
 
     #[test]
-    fn only_a_credential_that_is_refused_by_name_is_charged() {
+    fn only_a_credential_refused_or_an_account_suspended_by_name_is_charged() {
         for number in ALL {
             let reason = Reason::try_from(number).unwrap();
-            let charged = verdict(&fault(&refusal(reason), true)).row.effect == turnkeep_base::Effect::Budget;
-            assert_eq!(charged, reason == Reason::Credential, "{reason:?}");
+            let charged = verdict(&fault(&refusal(reason), true)).charge.is_some();
+            assert_eq!(charged, matches!(reason, Reason::Credential | Reason::Suspended), "{reason:?}");
         }
     }
 
@@ -155,19 +127,36 @@ mod tests {
     #[test]
     fn a_refusal_proves_that_the_lease_is_clean_but_for_faults_that_spoil_it() {
         for number in ALL {
-            let refused = fault(&refusal(Reason::try_from(number).unwrap()), true);
+            let refusal = refusal(Reason::try_from(number).unwrap());
+            let refused = fault(&refusal, true);
             let spoilt = refused.kind == FaultKind::ConversationGone;
-            assert_eq!(proof(&refused, is_failure(&refused)).is_none(), spoilt, "{refused}");
+            assert_eq!(proof(&refused, is_failure(&refusal, true)).is_none(), spoilt, "{refused}");
         }
         let late = Fault::new(FaultKind::DeadlineExceeded, Phase::Answered, Evidence::text("too late"));
         assert!(proof(&late, true).is_none());
     }
 
     #[test]
-    fn what_a_refusal_declares_of_a_limit_is_kept_within_a_day() {
-        let limited = Refusal { retry_after_ms: u64::MAX, of_model: true, ..refusal(Reason::Rate) };
-        let declared = fault(&limited, true).declared;
-        assert_eq!((declared.wait, declared.names_model), (Some(LONGEST_WAIT), true));
+    fn a_failure_of_the_server_is_told_from_its_own_word_by_the_reason() {
+        for number in ALL {
+            let reason = Reason::try_from(number).unwrap();
+            let failures = [Reason::Unspecified, Reason::Cancelled, Reason::Internal, Reason::Unavailable];
+            let of_it = [Reason::Conversation, Reason::Position, Reason::Busy];
+            for continued in [false, true] {
+                let meant = failures.contains(&reason) || (of_it.contains(&reason) && !continued);
+                assert_eq!(is_failure(&refusal(reason), continued), meant, "{reason:?}, continued {continued}");
+            }
+        }
+        assert!(is_failure(&Refusal { reason: 99, ..Refusal::default() }, true), "of one from later nothing is known");
+    }
+
+    #[test]
+    fn a_wait_that_a_refusal_declares_is_believed_unless_it_is_nothing_or_ages() {
+        let limited = |retry_after_ms| Refusal { retry_after_ms, of_model: true, ..refusal(Reason::Rate) };
+        for (ms, wait) in [(1500, Some(Duration::from_millis(1500))), (0, None), (u64::MAX, None)] {
+            let declared = fault(&limited(ms), true).declared;
+            assert_eq!((declared.wait, declared.names_model), (wait, true), "{ms} ms");
+        }
         assert_eq!(fault(&refusal(Reason::Rate), true).declared, Declared::default());
         assert!(fault(&refusal(Reason::ContextTooLong), true).context_too_long);
     }

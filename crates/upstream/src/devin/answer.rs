@@ -71,7 +71,14 @@ impl DevinAnswer {
         let now = Instant::now();
         self.watch.heard(&news, now, &mut self.queue);
         let session = match session {
-            Ok(session) => session,
+            Ok(Some(session)) => session,
+            Ok(None) => {
+                // How it stands may not end the turn before its words are read.
+                self.failures = 0;
+                let next = self.next(now, !news.is_empty());
+                self.state = self.again(next, messages);
+                return;
+            }
             Err(mut fault) => {
                 // Whatever became of this look, the turn's own message was sent long ago.
                 fault.phase = Phase::Answered;
@@ -86,24 +93,31 @@ impl DevinAnswer {
         self.failures = 0;
         self.state = match self.watch.seen(&session, now, &mut self.queue) {
             Verdict::Goes { changed, over_at } => {
-                self.wait = if changed || !news.is_empty() {
-                    self.times.poll_first
-                } else {
-                    self.wait.saturating_mul(3).checked_div(2).unwrap_or(self.wait).min(self.times.poll_longest)
-                };
-                let next = now + self.wait;
+                let next = self.next(now, changed || !news.is_empty());
                 self.again(over_at.map_or(next, |over_at| next.min(over_at)), messages)
             }
             Verdict::Over { goes_on } => {
                 let position = messages.position();
-                let (cursor, before) = (messages.cursor().map(str::to_owned), messages.before());
-                let handle = Handle { id: self.id.clone(), cursor, before };
-                let left = Conversation { handle: handle.text(), position: Some(position), instance: None };
+                let left = Conversation {
+                    handle: Handle::of(self.id.clone(), &messages).text(),
+                    position: Some(position),
+                    instance: None,
+                };
                 self.left = goes_on.then_some(left);
                 State::Over
             }
             Verdict::Failed(fault) => State::Failing(fault),
         };
+    }
+
+    /// When to look next: soon if something has happened, else ever later.
+    fn next(&mut self, now: Instant, changed: bool) -> Instant {
+        self.wait = if changed {
+            self.times.poll_first
+        } else {
+            self.wait.saturating_mul(3).checked_div(2).unwrap_or(self.wait).min(self.times.poll_longest)
+        };
+        now + self.wait
     }
 
     fn again(&self, at: Instant, messages: Messages) -> State {

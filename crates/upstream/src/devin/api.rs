@@ -1,6 +1,7 @@
 //! The four calls that are made, each as a function: its path, its reply read within bounds, and its fault if it has one.
 
 use super::session::{Page, Session};
+use crate::answer;
 use crate::endpoint::Endpoint;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Method, StatusCode};
@@ -29,7 +30,7 @@ pub(super) struct Api {
     account: AccountId,
     secret: Secret,
     trace: HeaderMap,
-    /// How long a call that only asks may take.
+    /// How long a call may take.
     wait: Duration,
 }
 
@@ -48,8 +49,11 @@ impl Failed {
         let Failed { fault, reply } = self;
         let refused = match reply {
             _ if fault.phase == Phase::Unsent => Some(RefusalProof::never_left()),
-            Some(status) if !status.is_server_error() => Some(RefusalProof::by_reply()),
-            Some(_) if readable => Some(RefusalProof::by_failure()),
+            // A server that gave up waiting for the request says nothing of what it has done with it.
+            Some(StatusCode::REQUEST_TIMEOUT) => None,
+            Some(status) if status.is_client_error() => Some(RefusalProof::by_reply()),
+            Some(status) if status.is_server_error() && readable => Some(RefusalProof::by_failure()),
+            // A redirect, or what is no error by its number.
             Some(_) | None => None,
         };
         SendFault { fault, refused }
@@ -88,24 +92,32 @@ impl Api {
 
     /// Begins a session. Sent once.
     pub(super) async fn create(&self, body: Bytes) -> Result<Session, Failed> {
-        let answer = self.endpoint.send_once(self.call(Method::POST, self.sessions.to_string(), body));
-        let body = whole(answer.await.map_err(Failed::of)?, false).await?;
+        let call = self.call(Method::POST, self.sessions.to_string(), body);
+        let asking = async {
+            let answer = self.endpoint.send_once(call).await.map_err(Failed::of)?;
+            whole(answer, MAX_EVENT, false).await
+        };
+        let body = self.in_time(asking).await?.ok_or_else(too_long)?;
         Session::read(&body).map_err(malformed)
     }
 
     /// Says something in a session. Sent once; what the reply to it says beside its status is nothing of use.
     pub(super) async fn say(&self, id: &str, body: Bytes) -> Result<(), Failed> {
         let path = format!("{}/{}/messages", self.sessions, segment(id));
-        let answer = self.endpoint.send_once(self.call(Method::POST, path, body)).await.map_err(Failed::of)?;
-        match answer.status.is_success() {
-            true => Ok(()),
-            false => whole(answer, true).await.map(drop),
-        }
+        let call = self.call(Method::POST, path, body);
+        self.in_time(async {
+            let answer = self.endpoint.send_once(call).await.map_err(Failed::of)?;
+            match answer.status.is_success() {
+                true => Ok(()),
+                false => whole(answer, MAX_EVENT, true).await.map(drop),
+            }
+        })
+        .await
     }
 
     /// The session as it stands.
     pub(super) async fn session(&self, id: &str) -> Result<Session, Failed> {
-        let body = self.get(format!("{}/{}", self.sessions, segment(id))).await?;
+        let body = self.get(format!("{}/{}", self.sessions, segment(id)), MAX_EVENT).await?.ok_or_else(too_long)?;
         let session = Session::read(&body).map_err(malformed)?;
         match session.id == id {
             true => Ok(session),
@@ -113,21 +125,33 @@ impl Api {
         }
     }
 
-    /// The messages after a place.
-    pub(super) async fn messages(&self, id: &str, after: Option<&str>) -> Result<Page, Failed> {
+    /// The messages after a place, and how many bytes they came in; `None` if those are more than `most`.
+    pub(super) async fn messages(
+        &self,
+        id: &str,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Option<(Page, usize)>, Failed> {
         let mut path = format!("{}/{}/messages?first={PAGE}", self.sessions, segment(id));
         if let Some(after) = after {
             // Writing to a string cannot fail.
             let _infallible = write!(path, "&after={}", segment(after));
         }
-        Page::read(&self.get(path).await?).map_err(malformed)
+        let Some(body) = self.get(path, most).await? else { return Ok(None) };
+        Page::read(&body).map(|page| Some((page, body.len()))).map_err(malformed)
     }
 
-    async fn get(&self, path: String) -> Result<Bytes, Failed> {
-        let asking = async {
-            let answer = self.endpoint.send(self.call(Method::GET, path, Bytes::new())).await.map_err(Failed::of)?;
-            whole(answer, true).await
-        };
+    async fn get(&self, path: String, most: usize) -> Result<Option<Bytes>, Failed> {
+        let call = self.call(Method::GET, path, Bytes::new());
+        self.in_time(async {
+            let answer = self.endpoint.send(call).await.map_err(Failed::of)?;
+            whole(answer, most, true).await
+        })
+        .await
+    }
+
+    /// A call within its time. One that took longer may have been sent, and nothing proves that it was refused.
+    async fn in_time<T>(&self, asking: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
         timeout(self.wait, asking).await.unwrap_or_else(|_| {
             let text = format!("a call to Devin had no whole answer within {:?}", self.wait);
             Err(Failed::of(Fault::new(FaultKind::UpstreamUnavailable, Phase::MaybeSent, Evidence::text(text))))
@@ -146,39 +170,39 @@ impl Api {
     }
 }
 
-/// The body of a success, or the fault that an error reply means. `names_session`: the call named one.
-async fn whole(mut answer: Answer, names_session: bool) -> Result<Bytes, Failed> {
+/// The body of a success, `None` if it is longer than `most` bytes; or the fault that an error reply means.
+/// `names_session`: the call named one.
+async fn whole(mut answer: Answer, most: usize, names_session: bool) -> Result<Option<Bytes>, Failed> {
     if answer.status.is_success() {
-        return read(&mut answer.body, MAX_EVENT, false).await.map_err(Failed::of);
+        return document(&mut *answer.body, most).await.map_err(Failed::of);
     }
-    let body = read(&mut answer.body, MAX_ERROR_BODY, true).await;
+    let (said, came_whole) = answer::read(&mut *answer.body, MAX_ERROR_BODY).await;
     let status = answer.status;
-    let reply = body.is_ok().then_some(status);
     let get = |name: &str| answer.headers.get(name)?.to_str().ok();
     let wall_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
-    let said = body.unwrap_or_default();
     let classified = classify::reply_at(status.as_u16(), &said, windows::made_at(&get, wall_ms), names_session);
     let declared: Declared = windows::from_headers(&get, wall_ms).and(classified.declared);
     let fault = Fault::new(classified.kind, Phase::Answered, classified.evidence).declaring(declared);
-    Err(Failed { fault, reply })
+    Err(Failed { fault, reply: came_whole.then_some(status) })
 }
 
-/// Reads a body to its end. Beyond the bound it is cut, or no answer at all.
-async fn read(body: &mut Box<dyn AnswerBody>, most: usize, cut: bool) -> Result<Bytes, Fault> {
+/// Reads a body to its end; `None` if that is beyond the bound.
+async fn document(body: &mut dyn AnswerBody, most: usize) -> Result<Option<Bytes>, Fault> {
     let mut all = BytesMut::new();
     while let Some(chunk) = poll_fn(|cx| body.poll_chunk(cx)).await {
         let chunk = chunk?;
-        let room = most - all.len();
-        if chunk.len() > room && !cut {
-            let text = format!("an answer of more than {most} bytes");
-            return Err(Fault::new(FaultKind::MalformedResponse, Phase::Answered, Evidence::text(text)));
+        if chunk.len() > most.saturating_sub(all.len()) {
+            return Ok(None);
         }
-        all.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
-        if all.len() >= most && cut {
-            break;
-        }
+        all.extend_from_slice(&chunk);
     }
-    Ok(all.freeze())
+    Ok(Some(all.freeze()))
+}
+
+/// A success whose document is longer than any that is read.
+pub(super) fn too_long() -> Failed {
+    let text = format!("an answer of more than {MAX_EVENT} bytes");
+    Failed::of(Fault::new(FaultKind::MalformedResponse, Phase::Answered, Evidence::text(text)))
 }
 
 /// A success whose document is not the API's.

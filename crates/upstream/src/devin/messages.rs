@@ -15,14 +15,20 @@ pub(super) struct Messages {
     before: u64,
     /// The events of those behind it.
     seen: Vec<String>,
-    /// The events of the page before it, should a server count the place itself among what comes after.
+    /// The events of the page before it, should a server count the place itself among what comes after. Of a session that
+    /// was left, the last of them alone.
     passed: Vec<String>,
 }
 
 impl Messages {
-    /// Of a session that was left at this place.
-    pub(super) fn after(cursor: Option<String>, before: u64) -> Messages {
-        Messages { cursor, before, ..Messages::default() }
+    /// Of a session that was left at this place; `last` is the event before it.
+    pub(super) fn after(cursor: Option<String>, before: u64, last: Option<String>) -> Messages {
+        Messages { cursor, before, seen: Vec::new(), passed: last.into_iter().collect() }
+    }
+
+    /// The event before the cursor.
+    pub(super) fn last(&self) -> Option<&str> {
+        self.passed.last().map(String::as_str)
     }
 
     pub(super) fn cursor(&self) -> Option<&str> {
@@ -54,8 +60,10 @@ impl Messages {
         let moves = page.cursor.is_some() && page.cursor != self.cursor;
         if moves {
             self.cursor = page.cursor;
-            self.before += self.seen.len() as u64;
-            self.passed = std::mem::take(&mut self.seen);
+            if !self.seen.is_empty() {
+                self.before += self.seen.len() as u64;
+                self.passed = std::mem::take(&mut self.seen);
+            }
         }
         match (page.more, moves) {
             (true, false) => Err("a page that says that more follows, and not where"),
@@ -101,6 +109,11 @@ mod tests {
         assert_eq!(taken(&mut messages, page(&["b", "c"], Some("c"), false)).0, "c");
         assert_eq!(taken(&mut messages, page(&["c"], Some("c"), false)).0, "");
         assert_eq!(messages.position(), 3);
+        // Nor in the next turn, which knows no more than the place and the event before it.
+        let (cursor, last) = (messages.cursor().map(str::to_owned), messages.last().map(str::to_owned));
+        let mut messages = Messages::after(cursor, messages.before(), last);
+        assert_eq!(taken(&mut messages, page(&["c", "d"], Some("d"), false)).0, "d");
+        assert_eq!(messages.position(), 4);
     }
 
     #[test]

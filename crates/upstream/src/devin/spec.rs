@@ -29,7 +29,8 @@ pub struct DevinSpec {
     pub poll_first: Duration,
     /// Between two looks at a session that does not change. By default 5 s.
     pub poll_longest: Duration,
-    /// How long one look's call may take. By default 30 s.
+    /// How long one call may take, its connection included. By default 30 s. A look that takes longer has failed; of a call
+    /// that says something to Devin nothing is known then.
     pub call_timeout: Duration,
     /// Extra headers, the same on every call. They do not replace the driver's own.
     pub headers: Vec<(String, String)>,

@@ -5,18 +5,15 @@ use super::ending::{by_status, grpc_status, malformed};
 use super::head::{Form, content_type};
 use super::stream::{RpcStream, Tail};
 use super::{Codec, Protocol, RpcFault, RpcReply};
-use crate::answer::Body;
+use crate::answer::{Body, read};
 use bytes::BytesMut;
 use http::header::{self, HeaderMap};
 use http::{HeaderName, StatusCode};
 use std::future::poll_fn;
-use std::time::Duration;
 use turnkeep_base::limit::{MAX_ERROR_BODY, MAX_EVENT};
 use turnkeep_base::{Evidence, Fault, FaultKind, Phase};
 use turnkeep_engine::ports::AnswerBody as _;
 
-/// How long the body of an error reply may take.
-const ERROR_BODY_WAIT: Duration = Duration::from_secs(5);
 /// What names a trailer of a unary Connect answer, which stands among the headers.
 const TRAILER: &str = "trailer-";
 
@@ -46,7 +43,7 @@ pub(super) async fn unary(
             trailers.append(name, value.clone());
         }
     }
-    Ok(RpcReply { message: message.freeze(), headers, trailers })
+    Ok(RpcReply { message: message.freeze(), trailers })
 }
 
 /// The answer of a call whose answer is a stream.
@@ -87,8 +84,7 @@ pub(super) async fn only_message(mut stream: RpcStream) -> Result<RpcReply, RpcF
     if stream.next().await.transpose()?.is_some() {
         return Err(malformed("a unary call was answered by a second message").into());
     }
-    let (headers, trailers) = stream.into_metadata();
-    Ok(RpcReply { message, headers, trailers })
+    Ok(RpcReply { message, trailers: stream.trailers().clone() })
 }
 
 /// The binary form has a short name too.
@@ -115,23 +111,6 @@ fn expect_type(headers: &HeaderMap, expected: &[&str]) -> Result<(), Fault> {
 
 /// An answer with another status than 200, read within bounds and for a short time.
 async fn refused(status: StatusCode, headers: &HeaderMap, mut body: Body, continued: bool) -> RpcFault {
-    let mut document = BytesMut::new();
-    let reading = async {
-        loop {
-            match poll_fn(|cx| body.poll_chunk(cx)).await {
-                Some(Ok(chunk)) => {
-                    let room = MAX_ERROR_BODY.saturating_sub(document.len());
-                    document.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
-                    if room <= chunk.len() {
-                        return false;
-                    }
-                }
-                Some(Err(_)) => return false,
-                None => return true,
-            }
-        }
-    };
-    // An error body that hangs or breaks off is judged by what there is of it, and proves nothing.
-    let whole = tokio::time::timeout(ERROR_BODY_WAIT, reading).await.unwrap_or(false);
+    let (document, whole) = read(&mut body, MAX_ERROR_BODY).await;
     by_status(status.as_u16(), headers, &document, whole, continued)
 }

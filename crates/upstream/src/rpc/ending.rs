@@ -6,7 +6,6 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use std::time::Duration;
 use turnkeep_base::{Declared, Evidence, Fault, FaultKind, Phase};
 use turnkeep_dialect::connect::classify as connect;
 use turnkeep_dialect::reply::ReplyFault;
@@ -64,7 +63,7 @@ fn fault_of(reply: ReplyFault, from: &HeaderMap) -> Fault {
 fn declared_by(headers: &HeaderMap) -> Declared {
     let get = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let mut declared = windows::from_headers(&get, 0);
-    let pushback = get("grpc-retry-pushback-ms").and_then(|text| text.parse().ok()).map(Duration::from_millis);
+    let pushback = get("grpc-retry-pushback-ms").and_then(windows::millis).and_then(windows::worth);
     declared.wait = declared.wait.max(pushback);
     declared
 }
@@ -189,4 +188,25 @@ pub(super) fn broken(error: turnkeep_wire::envelope::Broken) -> Fault {
 /// Nothing is left to wait for, and no end has come.
 pub(super) fn no_end(of: &str) -> Fault {
     truncated(format!("the stream ended without {of}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_pushback_of_nothing_or_of_ages_is_none() {
+        for (text, wait) in [
+            ("1500", Some(Duration::from_millis(1500))),
+            ("0", None),
+            ("-1", None),
+            ("soon", None),
+            ("18446744073709551615", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("grpc-retry-pushback-ms", HeaderValue::from_static(text));
+            assert_eq!(declared_by(&headers).wait, wait, "{text}");
+        }
+    }
 }

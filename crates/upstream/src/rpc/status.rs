@@ -6,6 +6,7 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use http::HeaderValue;
 use prost::Message;
 use std::time::Duration;
+use turnkeep_dialect::windows::worth;
 
 /// Binary headers are written unpadded and read either way.
 const BINARY: GeneralPurpose = GeneralPurpose::new(
@@ -54,7 +55,7 @@ impl Status {
         let delay = RetryInfo::decode(&info.value[..]).ok()?.retry_delay?;
         let seconds = u64::try_from(delay.seconds).ok()?;
         let nanos = u32::try_from(delay.nanos).ok().filter(|nanos| *nanos < 1_000_000_000)?;
-        Some(Duration::new(seconds, nanos)).filter(|delay| !delay.is_zero())
+        worth(Duration::new(seconds, nanos))
     }
 }
 
@@ -96,12 +97,24 @@ mod tests {
         assert_eq!(percent_decoded(b"%ff"), "\u{fffd}");
     }
 
+    fn details(seconds: i64, nanos: i32) -> Vec<u8> {
+        let value = RetryInfo { retry_delay: Some(Delay { seconds, nanos }) }.encode_to_vec();
+        let detail = Detail { type_url: "type.googleapis.com/google.rpc.RetryInfo".into(), value };
+        Status { details: vec![detail] }.encode_to_vec()
+    }
+
+    #[test]
+    fn a_wait_in_the_details_of_nothing_or_of_ages_is_none() {
+        for (seconds, nanos) in [(0, 0), (-1, 0), (i64::MAX, 0), (1, -1), (1, 1_000_000_000)] {
+            let header = base64::engine::general_purpose::STANDARD.encode(details(seconds, nanos));
+            let header = HeaderValue::try_from(header).unwrap();
+            assert_eq!(Status::retry_delay(&header), None, "{seconds} s and {nanos} ns");
+        }
+    }
+
     #[test]
     fn the_wait_in_the_details_is_read_padded_or_not() {
-        let delay = Delay { seconds: 3, nanos: 500_000_000 };
-        let value = RetryInfo { retry_delay: Some(delay) }.encode_to_vec();
-        let detail = Detail { type_url: "type.googleapis.com/google.rpc.RetryInfo".into(), value };
-        let bytes = Status { details: vec![detail] }.encode_to_vec();
+        let bytes = details(3, 500_000_000);
         let unpadded = base64::engine::general_purpose::STANDARD_NO_PAD.encode(&bytes);
         let padded = base64::engine::general_purpose::STANDARD.encode(&bytes);
         for text in [unpadded, padded] {

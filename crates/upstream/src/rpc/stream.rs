@@ -31,7 +31,7 @@ pub(super) enum Tail {
 
 /// A stream of messages. Dropping it before its end cancels the call.
 pub struct RpcStream {
-    headers: HeaderMap,
+    /// What a head that has told the end holds from the beginning.
     trailers: HeaderMap,
     /// `None` after the end.
     body: Option<Body>,
@@ -47,13 +47,13 @@ pub struct RpcStream {
 
 impl RpcStream {
     pub(super) fn new(headers: HeaderMap, body: Body, coding: Coding, tail: Tail, continued: bool) -> Self {
-        let known = match tail {
-            Tail::Connect => Known::Connect,
-            Tail::Grpc | Tail::GrpcToldByHead => Known::Grpc,
+        let (known, trailers) = match tail {
+            Tail::Connect => (Known::Connect, HeaderMap::new()),
+            Tail::Grpc => (Known::Grpc, HeaderMap::new()),
+            Tail::GrpcToldByHead => (Known::Grpc, headers),
         };
         RpcStream {
-            headers,
-            trailers: HeaderMap::new(),
+            trailers,
             body: Some(body),
             reader: Reader::new(known, MAX_EVENT),
             coding,
@@ -90,18 +90,9 @@ impl RpcStream {
         poll_fn(|cx| self.poll_message(cx)).await
     }
 
-    /// The answer's headers.
-    pub fn headers(&self) -> &HeaderMap {
-        &self.headers
-    }
-
-    /// After the end: what came with it.
+    /// After the end: what came with it, the call's metadata, which the protocols promise and no driver reads.
     pub fn trailers(&self) -> &HeaderMap {
         &self.trailers
-    }
-
-    pub(super) fn into_metadata(self) -> (HeaderMap, HeaderMap) {
-        (self.headers, self.trailers)
     }
 
     fn poll_on(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, RpcFault>> {
@@ -139,10 +130,7 @@ impl RpcStream {
         let trailers = self.body.take().and_then(|mut body| body.trailers());
         match self.tail {
             Tail::Connect => Err(no_end("its end-of-stream envelope").into()),
-            Tail::GrpcToldByHead => {
-                self.trailers = self.headers.clone();
-                Ok(None)
-            }
+            Tail::GrpcToldByHead => Ok(None),
             Tail::Grpc => {
                 let trailers = trailers.unwrap_or_default();
                 match grpc_status(&trailers, self.begun, self.continued) {

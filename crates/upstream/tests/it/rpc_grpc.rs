@@ -52,7 +52,7 @@ impl Fake {
             match form {
                 Form::Stream => Ok(read(rpc.stream(call).await).await),
                 Form::Unary => {
-                    let RpcReply { message, trailers, headers: _ } = rpc.unary(call).await?;
+                    let RpcReply { message, trailers } = rpc.unary(call).await?;
                     Ok(Came { messages: vec![message], end: Ok(trailers) })
                 }
             }

@@ -5,6 +5,7 @@ use super::{Failure, Probe, Probed};
 use crate::config::{Account, Credential, DEFAULT_MAX_IN_FLIGHT, SecretRef, Upstream};
 use crate::{secrets, wiring};
 use std::io::Write;
+use std::path::Path;
 use turnkeep_base::Secret;
 
 /// Prints them; gives how many cannot be used.
@@ -17,14 +18,14 @@ pub(super) async fn lines(
     let mut missing = 0;
     for account in &upstream.accounts {
         let head = format!("  account {}, {}", account.name, limits(account));
-        match account.credential.secret() {
-            None if matches!(account.credential, Credential::Surroundings { .. }) => {
-                missing += surroundings_lines(out, &head, upstream, account, probe).await?;
+        match &account.credential {
+            Credential::Surroundings { home, .. } => {
+                missing += surroundings_lines(out, &head, (upstream, account), home, probe).await?;
             }
-            Some(source) => {
+            Credential::Secret(Some(source)) | Credential::Member { secret: Some(source), .. } => {
                 missing += account_lines(out, &head, (upstream, account), source, &source.to_string(), probe).await?
             }
-            None => writeln!(out, "{head}, NO SECRET")?,
+            Credential::Secret(None) | Credential::Member { secret: None, .. } => writeln!(out, "{head}, NO SECRET")?,
         }
     }
     let of_file = |seen: &&Seen| upstream.accounts.iter().any(|account| *account.name == *seen.record.id.account);
@@ -109,11 +110,10 @@ async fn account_lines(
 async fn surroundings_lines(
     out: &mut impl Write,
     head: &str,
-    upstream: &Upstream,
-    account: &Account,
+    (upstream, account): (&Upstream, &Account),
+    home: &Path,
     probe: Option<&dyn Probe>,
 ) -> Result<usize, Failure> {
-    let Credential::Surroundings { home, .. } = &account.credential else { return Ok(0) };
     let state = match std::fs::metadata(home) {
         Ok(metadata) if metadata.is_dir() => "found",
         Ok(_) => {

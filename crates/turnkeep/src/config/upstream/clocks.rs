@@ -51,7 +51,8 @@ impl Timeouts {
 const TIMEOUTS: Known =
     Known { table: "timeouts", keys: &["connect", "first_content", "between", "total", "max_turn"], later: &[] };
 
-pub(super) fn read_timeouts(item: &Item<'_>, kind: Option<Kind>) -> Timeouts {
+/// `started`: the upstream is a process that the gateway starts.
+pub(super) fn read_timeouts(item: &Item<'_>, kind: Option<Kind>, started: bool) -> Timeouts {
     let mut timeouts = kind.map(Timeouts::of).unwrap_or_default();
     let Some(fields) = item.table(&TIMEOUTS) else { return timeouts };
     let read_one = |key: &str, target: &mut Duration| {
@@ -63,6 +64,11 @@ pub(super) fn read_timeouts(item: &Item<'_>, kind: Option<Kind>) -> Timeouts {
     match fields.get("connect") {
         Some(item) if kind == Some(Kind::Acp) => {
             item.fail::<()>("kind \"acp\" is a program that the gateway starts, and connects to nothing; remove it");
+        }
+        Some(item) if started => {
+            item.fail::<()>(
+                "bounds the way to an address, and a process that the gateway starts (command) has none; remove it",
+            );
         }
         Some(_) | None => read_one("connect", &mut timeouts.connect),
     }

@@ -44,7 +44,7 @@ pub enum EnvValue {
 }
 
 /// Names of variables that are the process's surroundings, and the gateway's to set.
-const OWN_VARIABLES: &[&str] = &["HOME", "TURNKEEP_SECRET"];
+const OWN_VARIABLES: &[&str] = &["HOME", "TURNKEEP_LISTEN", "TURNKEEP_SECRET"];
 
 /// Endings of names whose value is likely a secret.
 const SECRET_ENDINGS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD"];

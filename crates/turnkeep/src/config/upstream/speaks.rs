@@ -7,6 +7,9 @@ use crate::config::read::Fields;
 use std::time::Duration;
 use turnkeep_engine::route::Reuse;
 
+pub use turnkeep_agents::acp::{Permissions, ToolActivity};
+pub use turnkeep_upstream::rpc::{Codec, Protocol as RpcProtocol};
+
 /// The protocol of an upstream with all that is its own.
 #[derive(Clone, Debug)]
 pub enum Speaks {
@@ -77,48 +80,6 @@ pub struct Rpc {
     pub protocol: RpcProtocol,
     /// How messages are written.
     pub codec: Codec,
-}
-
-/// The protocol of a call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RpcProtocol {
-    /// Connect.
-    #[default]
-    Connect,
-    /// gRPC.
-    Grpc,
-}
-
-/// How messages are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Codec {
-    /// As protobuf.
-    #[default]
-    Proto,
-    /// As JSON.
-    Json,
-}
-
-/// What an agent may do when it asks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Permissions {
-    /// Nothing.
-    #[default]
-    Deny,
-    /// What reads and changes nothing.
-    AllowRead,
-    /// Everything.
-    Allow,
-}
-
-/// What becomes of what an agent tells of its tools.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ToolActivity {
-    /// Clients are shown nothing of it.
-    #[default]
-    Drop,
-    /// It is shown as notes among the reasoning.
-    Notes,
 }
 
 impl Speaks {
@@ -209,13 +170,10 @@ pub(super) fn read(fields: &Fields<'_>, kind: Kind, upstream: &str, plain: bool)
         }
         Kind::Acp => {
             let (process, reuse) = (process::read(fields, upstream), read_reuse(fields));
-            let permissions = word(
-                fields,
-                "permissions",
-                &[("deny", Permissions::Deny), ("allow-read", Permissions::AllowRead), ("allow", Permissions::Allow)],
-            );
-            let tools = [("drop", ToolActivity::Drop), ("notes", ToolActivity::Notes)];
-            let tool_activity = word(fields, "tool_activity", &tools);
+            let permissions = [Permissions::Deny, Permissions::AllowRead, Permissions::Allow];
+            let permissions = word(fields, "permissions", &permissions.map(|one| (one.name(), one)));
+            let tools = [ToolActivity::Drop, ToolActivity::Notes];
+            let tool_activity = word(fields, "tool_activity", &tools.map(|one| (one.name(), one)));
             Some(Speaks::Acp {
                 process: process?,
                 permissions: permissions?,

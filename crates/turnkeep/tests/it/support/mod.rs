@@ -1,5 +1,6 @@
 //! What every test of the whole gateway needs: a gateway over labs ([`world`]), a client whose socket the test holds
-//! ([`client`]; [`listen`] for other ways in), the gateway as a process of its own ([`binary`]), and the shapes of the dialects ([`dialects`]).
+//! ([`client`]; [`listen`] for other ways in), the gateway as a process of its own ([`binary`]), the shapes of the dialects ([`dialects`]), and a client's
+//! conversation in any of them ([`talk`]).
 
 #![allow(dead_code, unused_imports, reason = "each of the test binaries that share this uses its part of it")]
 
@@ -7,6 +8,7 @@ pub mod binary;
 pub mod client;
 pub mod dialects;
 pub mod listen;
+pub mod talk;
 pub mod world;
 
 pub use client::{Leave, Reply};

@@ -5,6 +5,7 @@ use super::scene;
 use std::future::poll_fn;
 use std::task::Poll;
 use turnkeep_engine::ports::Native as _;
+use turnkeep_lab::Recorded;
 
 /// A rule that holds these calls at the gate.
 fn held(method: &str, path: &str) -> String {
@@ -57,8 +58,16 @@ async fn a_turn_dropped_after_any_number_of_happenings_says_nothing_again() {
         }
         // Once more, which may begin a look and does not end it.
         let _ready = poll_fn(|cx| Poll::Ready(answer.poll_next(cx).is_ready())).await;
+        let looks = || {
+            let looks = |request: &&Recorded| request.method == http::Method::GET && request.target.contains(FIRST);
+            scene.lab.requests().iter().filter(looks).count()
+        };
+        let before = looks();
         drop(answer);
         scene.lab.wait_idle().await;
         assert_eq!((scene.user_said(), scene.posts().len()), (vec!["Fix it".to_owned()], 1), "{count}");
+        // While another turn is done from its beginning to its end, no more than the look that was under way arrives.
+        assert!(scene.turn("Another").await.ended);
+        assert!(looks() <= before + 1, "{count}: {before} looks, then {}", looks());
     }
 }

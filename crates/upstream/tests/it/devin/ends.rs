@@ -1,9 +1,12 @@
 //! What ends a turn, what an answer is made of, and what it costs.
 
-use super::asking::{FIRST, QUIET, SESSIONS};
+use super::asking::{FIRST, QUIET, SESSIONS, spec};
 use super::{Told, scene};
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use turnkeep_base::FaultKind;
+use turnkeep_lab::{DevinStep, DevinTurn, Script};
+use turnkeep_upstream::{Devin, DevinSpec};
 
 fn came_to(told: &Told) -> (&str, bool, bool) {
     (&told.text, told.ended, told.conversation.is_some())
@@ -106,12 +109,15 @@ async fn silence_before_the_first_message_is_no_quiet_and_each_message_begins_it
         [[devin]]
         steps = [
           { status = "running" },
-          { delay_ms = 700, say = "One." },
-          { delay_ms = 300, say = "Two." },
-          { delay_ms = 300, status = "running", detail = "working" },
-          { delay_ms = 300, say = "Three." },
+          { delay_ms = 1700, say = "One." },
+          { delay_ms = 600, say = "Two." },
+          { delay_ms = 600, status = "running", detail = "working" },
+          { delay_ms = 600, say = "Three." },
         ]"#;
-    let scene = scene(script).await;
+    let mut scene = scene(script).await;
+    // Shorter than the first silence and than the others together, and much longer than each of these: machines are slow.
+    let spec = DevinSpec { quiet: Duration::from_millis(1500), ..spec(&scene.lab) };
+    scene.devin = Arc::new(Devin::new(spec).unwrap());
     let told = scene.turn("Fix it").await;
     assert_eq!(came_to(&told), ("One.\n\nTwo.\n\nThree.", true, true));
 }
@@ -141,6 +147,27 @@ async fn messages_over_many_pages_come_once_each_and_in_order() {
     assert!(first_pages <= 2, "{first_pages}");
     let next = scene.next("More", &told).await;
     assert_eq!(next.text, all.join("\n\n"));
+}
+
+/// Devin says all of these and is done, each on a page of its own.
+fn says_at_once(texts: &[String]) -> Script {
+    let says = texts.iter().map(|text| DevinStep { polls: 0, say: Some(text.clone()), ..DevinStep::default() });
+    let (status, detail) = (Some("running".to_owned()), Some("finished".to_owned()));
+    let steps = [DevinStep { status, detail, ..DevinStep::default() }].into_iter().chain(says).collect();
+    Script { devin: vec![DevinTurn { steps, ..DevinTurn::default() }], devin_page: Some(1), ..Script::default() }
+}
+
+#[tokio::test]
+async fn no_turn_ends_while_messages_are_unread_of_many_pages_or_of_many_bytes() {
+    let many: Vec<String> = (0..60).map(|number| format!("m{number}")).collect();
+    let long: Vec<String> = ["a", "b"].map(|text| text.repeat(9 << 20)).to_vec();
+    for (texts, looks) in [(many, 2), (long, 2)] {
+        let scene = scene("").await;
+        scene.lab.set_script(says_at_once(&texts));
+        let told = scene.turn("Fix it").await;
+        assert!(told.text == texts.join("\n\n"), "{} bytes: {:?}", told.text.len(), told.fault);
+        assert_eq!((told.ended, scene.lab.devin_sessions()[0].polls), (true, looks));
+    }
 }
 
 #[tokio::test]

@@ -1,10 +1,15 @@
 //! What goes wrong with each call, whose fault it is, and that nothing is said twice.
 
-use super::asking::{FIRST, SESSIONS, whole};
+use super::asking::{FIRST, SESSIONS, spec, whole};
 use super::{Scene, scene};
+use crate::peer;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::io::AsyncWriteExt;
+use turnkeep_base::limit::MAX_ERROR_BODY;
 use turnkeep_base::{FaultKind, Phase};
 use turnkeep_engine::ports::SendFault;
+use turnkeep_upstream::{Devin, DevinSpec};
 
 /// A rule that takes these calls and says so.
 fn rule(method: &str, path: &str, says: &str) -> String {
@@ -16,29 +21,41 @@ fn rereads(failed: &SendFault) -> Option<bool> {
     failed.refused.as_ref().map(|proof| format!("{proof:?}").contains("true"))
 }
 
-/// What a call may be answered with: the rule, the fault, and whether the answer proves that nothing was begun.
-fn answers() -> Vec<(&'static str, FaultKind, bool)> {
+/// What an answer proves of what was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Proves {
+    /// That nothing was begun.
+    Refusal,
+    /// The same, if the session's messages say so too.
+    Failure,
+    Nothing,
+}
+
+/// What a call may be answered with: the rule, the fault, and what the answer proves.
+fn answers() -> Vec<(&'static str, FaultKind, Proves)> {
     use FaultKind as F;
+    use Proves::{Failure, Nothing, Refusal};
     vec![
-        ("error = { status = 401, message = \"Unauthorized\" }", F::CredentialRejected, true),
-        ("error = { status = 402, message = \"Pay\" }", F::QuotaExhausted, true),
-        ("error = { status = 403, message = \"Missing permission: ManageOrgSessions\" }", F::Unclassified, true),
-        ("error = { status = 403, code = \"out_of_credits\", message = \"No.\" }", F::QuotaExhausted, true),
-        ("error = { status = 403, message = \"Internal server error\" }", F::UpstreamInternal, true),
-        ("error = { status = 404, message = \"Not Found\" }", F::RequestInvalid, true),
-        ("error = { status = 409, message = \"Busy\" }", F::RequestInvalid, true),
-        ("error = { status = 410, message = \"Gone\" }", F::RequestInvalid, true),
-        ("error = { status = 413, message = \"Too large\" }", F::RequestInvalid, true),
-        ("error = { status = 418, message = \"Teapot\" }", F::Unclassified, true),
-        ("error = { status = 422, message = \"prompt\" }", F::RequestInvalid, true),
-        ("error = { status = 429, message = \"Too many\", retry_after = 7 }", F::RateLimited, true),
-        ("status = 302\nraw = \"moved\"", F::Unclassified, true),
-        ("error = { status = 500, message = \"Oh\" }", F::UpstreamInternal, false),
-        ("error = { status = 502 }", F::UpstreamUnavailable, false),
-        ("error = { status = 503 }", F::UpstreamUnavailable, false),
-        ("error = { status = 504 }", F::DeadlineExceeded, false),
-        ("error = { status = 529 }", F::ModelOverloaded, false),
-        ("fault = \"html\"", F::UpstreamUnavailable, false),
+        ("error = { status = 401, message = \"Unauthorized\" }", F::CredentialRejected, Refusal),
+        ("error = { status = 402, message = \"Pay\" }", F::QuotaExhausted, Refusal),
+        ("error = { status = 403, message = \"Missing permission: ManageOrgSessions\" }", F::Unclassified, Refusal),
+        ("error = { status = 403, code = \"out_of_credits\", message = \"No.\" }", F::QuotaExhausted, Refusal),
+        ("error = { status = 403, message = \"Internal server error\" }", F::UpstreamInternal, Refusal),
+        ("error = { status = 404, message = \"Not Found\" }", F::RequestInvalid, Refusal),
+        ("error = { status = 408, message = \"Too slow\" }", F::Unclassified, Nothing),
+        ("error = { status = 409, message = \"Busy\" }", F::RequestInvalid, Refusal),
+        ("error = { status = 410, message = \"Gone\" }", F::RequestInvalid, Refusal),
+        ("error = { status = 413, message = \"Too large\" }", F::RequestInvalid, Refusal),
+        ("error = { status = 418, message = \"Teapot\" }", F::Unclassified, Refusal),
+        ("error = { status = 422, message = \"prompt\" }", F::RequestInvalid, Refusal),
+        ("error = { status = 429, message = \"Too many\", retry_after = 7 }", F::RateLimited, Refusal),
+        ("status = 302\nraw = \"moved\"", F::Unclassified, Nothing),
+        ("error = { status = 500, message = \"Oh\" }", F::UpstreamInternal, Failure),
+        ("error = { status = 502 }", F::UpstreamUnavailable, Failure),
+        ("error = { status = 503 }", F::UpstreamUnavailable, Failure),
+        ("error = { status = 504 }", F::DeadlineExceeded, Failure),
+        ("error = { status = 529 }", F::ModelOverloaded, Failure),
+        ("fault = \"html\"", F::UpstreamUnavailable, Failure),
     ]
 }
 
@@ -53,12 +70,12 @@ fn breaks() -> [(&'static str, FaultKind); 3] {
 
 #[tokio::test]
 async fn each_answer_to_the_call_that_begins_a_session_is_its_own_fault_and_the_call_is_made_once() {
-    for (says, kind, proof) in answers() {
+    for (says, kind, proves) in answers() {
         let scene = scene(&rule("POST", SESSIONS, says)).await;
         let failed = scene.refused(scene.ask("Fix it", None)).await;
         assert_eq!((failed.fault.kind, failed.fault.phase), (kind, Phase::Answered), "{says}: {}", failed.fault);
         // A failure of the server may have made a session, and there is no place to look for it.
-        assert_eq!(rereads(&failed), proof.then_some(false), "{says}");
+        assert_eq!(rereads(&failed), (proves == Proves::Refusal).then_some(false), "{says}");
         assert_eq!(scene.posts().len(), 1, "{says}");
         let wait = failed.fault.declared.wait;
         assert_eq!(wait, (kind == FaultKind::RateLimited).then_some(Duration::from_secs(7)), "{says}");
@@ -72,6 +89,47 @@ async fn each_answer_to_the_call_that_begins_a_session_is_its_own_fault_and_the_
     }
 }
 
+#[tokio::test]
+async fn an_error_reply_that_does_not_come_whole_proves_nothing_and_its_words_are_told() {
+    let said = r#"{"detail":"Too many"}"#;
+    let long = format!(r#"{{"detail":"Too many","more":"{}"}}"#, "x".repeat(MAX_ERROR_BODY));
+    // What is promised, what is sent of it, and whether that is a refusal.
+    let rows = [(said.len(), said, true), (said.len() + 1, said, false), (long.len(), long.as_str(), false)];
+    for (promised, sent, whole) in rows {
+        let (listener, authority) = peer::listen().await;
+        let mut scene = scene("").await;
+        let spec = DevinSpec { base_url: format!("http://{authority}"), ..spec(&scene.lab) };
+        scene.devin = Arc::new(Devin::new(spec).unwrap());
+        let answering = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            peer::request(&mut stream).await;
+            let head = format!("HTTP/1.1 429 X\r\nretry-after: 7\r\ncontent-length: {promised}\r\n\r\n");
+            // The client may have closed by then.
+            let _ = stream.write_all(&[head.as_bytes(), sent.as_bytes()].concat()).await;
+        };
+        let (failed, ()) = tokio::join!(scene.refused(scene.ask("Fix it", None)), answering);
+        assert_eq!((failed.fault.kind, failed.fault.phase), (FaultKind::RateLimited, Phase::Answered));
+        assert_eq!(rereads(&failed), whole.then_some(false), "{promised} bytes promised, {} sent", sent.len());
+        assert!(failed.fault.evidence.detail.contains("Too many"), "{}", failed.fault);
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_says_something_and_is_not_answered_in_its_time_may_have_been_sent() {
+    for goes_on in [false, true] {
+        let path = if goes_on { format!("{SESSIONS}/{FIRST}/messages") } else { SESSIONS.to_owned() };
+        let mut scene = scene(&rule("POST", &path, "gate = \"never\"")).await;
+        let left = if goes_on { scene.turn("Fix it").await.conversation } else { None };
+        let spec = DevinSpec { call_timeout: Duration::from_secs(1), ..spec(&scene.lab) };
+        scene.devin = Arc::new(Devin::new(spec).unwrap());
+        let failed = scene.refused(scene.ask("More", left)).await;
+        assert_eq!(failed.fault.kind, FaultKind::UpstreamUnavailable, "{}", failed.fault);
+        assert_eq!((failed.fault.phase, rereads(&failed)), (Phase::MaybeSent, None), "{}", failed.fault);
+        assert_eq!(scene.posts().len(), 1 + usize::from(goes_on));
+        scene.lab.wait_aborted(1).await;
+    }
+}
+
 /// A turn is done in the first session; the rule meets the message of the next.
 async fn goes_on(says: &str) -> (Scene, SendFault) {
     let scene = scene(&rule("POST", &format!("{SESSIONS}/{FIRST}/messages"), says)).await;
@@ -82,11 +140,16 @@ async fn goes_on(says: &str) -> (Scene, SendFault) {
 
 #[tokio::test]
 async fn each_answer_to_a_message_is_its_own_fault_and_the_message_is_sent_once() {
-    for (says, kind, proof) in answers() {
+    for (says, kind, proves) in answers() {
         let (scene, failed) = goes_on(says).await;
         assert_eq!((failed.fault.kind, failed.fault.phase), (kind, Phase::Answered), "{says}: {}", failed.fault);
         // After a failure of the server the session's messages tell what has become of it.
-        assert_eq!(rereads(&failed), Some(!proof), "{says}");
+        let meant = match proves {
+            Proves::Refusal => Some(false),
+            Proves::Failure => Some(true),
+            Proves::Nothing => None,
+        };
+        assert_eq!(rereads(&failed), meant, "{says}");
         assert_eq!(scene.posts().len(), 2, "{says}");
     }
     for (says, kind) in breaks() {

@@ -79,6 +79,23 @@ async fn what_devin_says_after_the_quiet_is_in_the_next_answer_and_said_once() {
 }
 
 #[tokio::test]
+async fn a_session_with_more_unread_messages_than_are_read_at_once_is_gone_before_anything_is_said() {
+    let many: Vec<String> = (0..60).map(|number| format!("{{ polls = 0, say = \"m{number}\" }}")).collect();
+    let script = format!(
+        "devin_page = 1\n[[devin]]\ntimes = 1\nsteps = [{{ status = \"running\" }}, {{ say = \"Half.\" }}, {{ gate = \"later\" }}, {}]",
+        many.join(", ")
+    );
+    let scene = scene(&script).await;
+    let first = scene.turn("one").await;
+    assert_eq!((first.text.as_str(), first.ended), ("Half.", true));
+    scene.lab.release("later");
+    let failed = scene.refused(scene.ask("two", first.conversation)).await;
+    assert_eq!(failed.fault.kind, FaultKind::ConversationGone, "{}", failed.fault);
+    assert!(failed.refused.is_some());
+    assert_eq!(scene.user_said(), ["one"]);
+}
+
+#[tokio::test]
 async fn a_session_that_has_ended_is_gone_before_anything_is_said() {
     for status in ["exit", "error"] {
         let scene = scene("").await;
