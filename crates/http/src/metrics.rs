@@ -40,8 +40,8 @@ impl Scrape {
     fn of(gateway: &Gateway) -> Self {
         let tally = &gateway.engine.tally;
         let plain = counters(tally, gateway).into_iter().map(|(name, count)| (format!("turnkeep_{name}"), count));
-        let held = ("held", gateway.engine.kept.holds.get());
-        let conversations = of_conversations(gateway).into_iter().chain([held]);
+        let held_answers = ("held", gateway.engine.kept.holds.get());
+        let conversations = of_conversations(gateway).into_iter().chain([held_answers]);
         let plain = plain.chain(conversations.map(|(name, count)| (format!("turnkeep_conversations_{name}"), count)));
         let turns = tally.turns().into_iter().map(|(labels, count)| {
             let row = vec![

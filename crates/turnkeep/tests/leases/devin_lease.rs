@@ -105,7 +105,7 @@ async fn a_message_that_is_refused_keeps_its_session_and_says_nothing() {
             ("error = { status = 429, retry_after = 600 }", 429),
             ("error = { status = 402 }", 429),
             ("error = { status = 401 }", 502),
-            ("error = { status = 422 }", 400),
+            ("error = { status = 422 }", 422),
         ] {
             let place = Devin::of(&call("second", &format!("times = 1\n{answer}")), &["a"], "").await;
             let talk = place.begun(pair).await;
