@@ -4,6 +4,7 @@ mod asking;
 mod cancelling;
 mod ends;
 mod faults;
+mod lease_every_poll;
 mod resuming;
 
 use asking::{Scene, Told, scene};

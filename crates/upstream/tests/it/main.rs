@@ -5,14 +5,18 @@
 mod arbitrary;
 mod bodies;
 mod chat;
+mod chat_lease_every_poll;
 mod chat_servers;
 mod coding;
+mod cut;
 mod devin;
 mod exhausted;
 mod faults;
 mod http2;
 mod lifetime;
 mod peer;
+#[path = "../support/polls.rs"]
+mod polls;
 mod pooling;
 mod proxies;
 mod resets;
