@@ -5,7 +5,8 @@
 # --out), and only their section of the report is written anew.
 # With `delivery` as the first one only receipts, closings, the ledger and slow readers are measured, with the same options.
 # With `codec` as the first one only the codecs are measured, without a gateway (--quick, --out, --core N), and with
-# `conversations` only the keys of conversations and their leases, with the same options.
+# `conversations` only the keys of conversations, their leases and the bytes that going on with them saves, with the same
+# options.
 # The report is docs/benchmarks.md unless --out says otherwise. Set BENCH_GATEWAY to measure a binary built elsewhere.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -33,6 +34,9 @@ fi
 cargo build --release -p turnkeep-bench
 cargo build --release -p turnkeep-dialect --example codec_speed --example keys_speed
 cargo build --release -p turnkeep-policy --example lease_speed
+if [ "$part" != codec ]; then
+    cargo build --release -p turnkeep --example conversation_bytes
+fi
 target="${CARGO_TARGET_DIR:-target}"
 if [ "$part" = codec ] || [ "$part" = conversations ]; then
     exec "$target/release/turnkeep-bench" "$part" --examples "$target/release/examples" "$@"

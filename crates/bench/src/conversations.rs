@@ -1,5 +1,6 @@
 //! The fifth part of the benchmark: what it costs to know a conversation again and to hold it, in process and without a
-//! gateway around it. The measurements are examples of the dialect and policy crates; their lines are read.
+//! gateway around it; and what going on with one saves, through a whole gateway. The measurements are examples of the
+//! dialect, policy and gateway crates; their lines are read.
 
 use crate::codec::{Line, Options, measured};
 use crate::codec_report::{not_measured, of, verdict};
@@ -15,6 +16,8 @@ pub const HEADING: &str = "## Conversations";
 /// The goals, microseconds: all keys of a history; taking and closing a lease.
 const KEYS: f64 = 400.0;
 const LEASE: f64 = 5.0;
+/// By how much the bytes to an upstream fall when its conversation is gone on with, per cent.
+const FALL: f64 = 95.0;
 
 /// Measures and writes the section.
 pub async fn run(options: &Options, cores: usize) -> Result<()> {
@@ -28,6 +31,7 @@ pub async fn run(options: &Options, cores: usize) -> Result<()> {
     eprintln!("conversations");
     let keys = measured(&options.examples.join("keys_speed"), each).await;
     let leases = measured(&options.examples.join("lease_speed"), each).await;
+    let bytes = measured(&options.examples.join("conversation_bytes"), each).await;
     let commit = first_line("git", &["rev-parse", "--short", "HEAD"]).await.unwrap_or_else(|| "unknown".to_owned());
     let shown = |load: Option<f64>| load.map_or("unknown".to_owned(), |load| format!("{load:.1}"));
     let mut conditions = vec![
@@ -44,6 +48,7 @@ pub async fn run(options: &Options, cores: usize) -> Result<()> {
     conditions.extend(notes.into_iter().map(|note| format!("Not as it should be: {note}")));
     let lines = keys.and_then(|mut lines| {
         lines.extend(leases?);
+        lines.extend(bytes?);
         Ok(lines)
     });
     let old = std::fs::read_to_string(&options.out).unwrap_or_default();
@@ -69,6 +74,7 @@ fn section(conditions: &[String], lines: &Result<Vec<Line>>) -> String {
     };
     let keys = || of(lines, "keys").map(|(names, figures): ([&str; 2], [f64; 5])| (names, figures));
     let leases = || of(lines, "lease").map(|(names, figures): ([&str; 2], [f64; 4])| (names, figures));
+    let bytes = || of(lines, "bytes").map(|(names, figures): ([&str; 1], [f64; 4])| (names, figures));
     let _ = writeln!(out, "\n| what, worst case | measured | goal | verdict |\n|---|---|---|---|");
     let mut goal = |what: &str, worst: Option<(String, f64)>, goal: f64, digits: usize| {
         let _ = match worst {
@@ -83,6 +89,14 @@ fn section(conditions: &[String], lines: &Result<Vec<Line>>) -> String {
     goal("all keys of a history of 320 KiB and 120 messages", worst(cases.collect()), KEYS, 0);
     let cases = leases().map(|([handling, end], [ns, ..])| (format!("{handling}, {end}"), ns / 1e3));
     goal("taking and closing a lease with 10 000 records", worst(cases.collect()), LEASE, 2);
+    let falls = bytes().map(|([protocol], [.., replayed, sent])| (protocol.to_owned(), fall(replayed, sent)));
+    let what = "fall of the bytes to a Cascade server over 60 turns of 200 KiB";
+    let _ = match falls.min_by(|(_, one), (_, other)| one.total_cmp(other)) {
+        Some((case, fall)) => {
+            writeln!(out, "| {what} | {fall:.1} % ({case}) | > {FALL} % | {} |", verdict(fall > FALL))
+        }
+        None => writeln!(out, "| {what} | not measured | > {FALL} % | – |"),
+    };
     let _ = writeln!(
         out,
         "\n**Keys.** The history's texts alone are 320 KiB; a system prompt of 16 KiB and 40 tools come on top. *agent*: calls and\n\
@@ -113,14 +127,38 @@ fn section(conditions: &[String], lines: &Result<Vec<Line>>) -> String {
         let _ =
             writeln!(out, "| {handling} | {end} | {:.2} | {:.2} | {met} | {kept} | {begun} |", median / 1e3, p99 / 1e3);
     }
+    let _ = writeln!(
+        out,
+        "\n**Bytes.** The client sends its whole history with each turn, a 60th of it new, through a whole gateway to a Cascade\n\
+         server in the same process: once with `reuse = \"off\"`, each turn a conversation of its own with all that was said,\n\
+         and once with `\"prefer\"`, one conversation. Every byte to the server is counted on the way: heads, framing and all\n\
+         calls of a turn. Counting bytes, it does not depend on the machine or its load.\n\n\
+         | protocol | turns | history | whole history in each turn | gone on with | fall | verdict |\n|---|---|---|---|---|---|---|"
+    );
+    for ([protocol], [turns, history, replayed, sent]) in bytes() {
+        let fall = fall(replayed, sent);
+        let _ = writeln!(
+            out,
+            "| {protocol} | {turns} | {:.0} KiB | {:.0} KiB | {:.0} KiB | {fall:.1} % | {} |",
+            history / 1024.0,
+            replayed / 1024.0,
+            sent / 1024.0,
+            verdict(fall > FALL)
+        );
+    }
     out
+}
+
+/// By how much it is less, per cent.
+fn fall(before: f64, after: f64) -> f64 {
+    (1.0 - after / before) * 100.0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn line(kind: &str, names: [&str; 2], figures: &[u64]) -> Line {
+    fn line<const N: usize>(kind: &str, names: [&str; N], figures: &[u64]) -> Line {
         Line { kind: kind.to_owned(), names: names.map(str::to_owned).to_vec(), figures: figures.to_vec() }
     }
 
@@ -130,6 +168,8 @@ mod tests {
             line("keys", ["agent", "chat"], &[250_000, 100_000, 3_000, 1, 120]),
             line("keys", ["talk", "gemini"], &[420_000, 100_000, 3_000, 1, 120]),
             line("lease", ["mutable", "advanced"], &[1_500, 2_000, 10_000, 0]),
+            line("bytes", ["connect"], &[60, 204_800, 1_000_000, 49_000]),
+            line("bytes", ["grpc"], &[60, 204_800, 1_000_000, 50_000]),
         ]);
         let text = section(&["Date: today".to_owned()], &lines);
         assert!(text.starts_with("## Conversations\n\n- Date: today\n"), "{text}");
@@ -138,6 +178,8 @@ mod tests {
             "10 000 records | 1.50 us (mutable, advanced) | < 5 us | met |",
             "| agent | chat | 250 | met | 100 | 3.0 |",
             "| mutable | advanced | 1.50 | 2.00 | met | 10000 | 0 |",
+            "200 KiB | 95.0 % (grpc) | > 95 % | missed |",
+            "| connect | 60 | 200 KiB | 977 KiB | 48 KiB | 95.1 % | met |",
         ] {
             assert!(text.contains(row), "{row}: {text}");
         }

@@ -70,7 +70,7 @@ enum Command {
     Delivery(delivery::Options),
     /// Measures the codecs alone, and writes their section of the report.
     Codec(codec::Options),
-    /// Measures the keys of conversations and their leases alone, and writes their section of the report.
+    /// Measures the keys of conversations, their leases and the bytes they save alone, and writes their section of the report.
     Conversations(codec::Options),
 }
 

@@ -77,7 +77,7 @@ pub async fn codec(options: codec::Options) -> Result<()> {
     until_stopped(codec::run(&options, cores)).await
 }
 
-/// Measures the keys of conversations and their leases alone.
+/// Measures the keys of conversations, their leases and the bytes they save alone.
 pub async fn conversations(options: codec::Options) -> Result<()> {
     let cores = std::thread::available_parallelism()?.get();
     until_stopped(conversations::run(&options, cores)).await
