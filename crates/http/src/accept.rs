@@ -1,7 +1,7 @@
 //! The accept loop: TCP, TLS and Unix sockets, bounded connections, and an orderly end.
 
 use crate::client_body::ClientBody;
-use crate::connection::{self, Answers, Socket, Terms};
+use crate::connection::{self, Answers, Link, Socket, Terms};
 use crate::reply_body::ReplyBody;
 use crate::service::Gateway;
 use http::{Request, Response};
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
 /// Between TCP keep-alive probes of a silent client, and how many may go unanswered.
@@ -33,6 +33,8 @@ pub enum Listener {
     Tcp(TcpListener, Option<Arc<ServerConfig>>),
     /// A Unix socket; its file is removed at the end.
     Unix(UnixListener, PathBuf),
+    /// Connections that the embedding program brings, as from this address.
+    Links(Mutex<mpsc::Receiver<Box<dyn Link>>>, SocketAddr),
 }
 
 /// Where a listener is.
@@ -72,6 +74,7 @@ impl Listener {
                 .map(Bound::Tcp)
                 .map_err(|source| ServeError { place: "a TCP socket".into(), source }),
             Listener::Unix(_, path) => Ok(Bound::Unix(path.clone())),
+            Listener::Links(_, from) => Ok(Bound::Tcp(*from)),
         }
     }
 }
@@ -134,6 +137,7 @@ async fn accept_loop<A: Answers>(
         let (socket, tls, peer) = match accepted {
             Ok(Accepted::Tcp(stream, peer, tls)) => (Socket::tcp(stream, Some(permit)), tls, Peer::Tcp(peer)),
             Ok(Accepted::Unix(stream)) => (Socket::unix(stream, Some(permit)), None, Peer::Unix),
+            Ok(Accepted::Link(link, from)) => (Socket::link(link, Some(permit)), None, Peer::Tcp(from)),
             Err(error) => {
                 if warned.is_none_or(|at| at.elapsed() >= WARN_AGAIN) {
                     warned = Some(Instant::now());
@@ -158,6 +162,7 @@ async fn accept_loop<A: Answers>(
 enum Accepted {
     Tcp(TcpStream, SocketAddr, Option<Arc<ServerConfig>>),
     Unix(UnixStream),
+    Link(Box<dyn Link>, SocketAddr),
 }
 
 /// A connection, and the right to hold it: without one nothing is accepted, and who connects waits in the backlog.
@@ -182,5 +187,10 @@ async fn accept(listener: &Listener) -> std::io::Result<Accepted> {
             Ok(Accepted::Tcp(stream, peer, tls.clone()))
         }
         Listener::Unix(listener, _) => listener.accept().await.map(|(stream, _)| Accepted::Unix(stream)),
+        Listener::Links(links, from) => match links.lock().await.recv().await {
+            Some(link) => Ok(Accepted::Link(link, *from)),
+            // Nobody brings any more; the loop ends when it is told to.
+            None => std::future::pending().await,
+        },
     }
 }

@@ -9,11 +9,13 @@ mod frames;
 mod h1;
 mod h2;
 mod kernel;
+mod link;
 mod metered;
 mod socket;
 #[cfg(test)]
 mod tests;
 
+pub use link::{Link, Standing};
 pub use socket::Socket;
 
 use crate::client_body::ClientBody;
@@ -113,6 +115,7 @@ impl<A: Answers> Connection<A> {
     {
         let mut stop = self.terms.stop.clone();
         let first = tokio::select! {
+            biased;
             first = first_bytes(&mut io) => first?,
             // Nothing was asked, so nothing is owed.
             _ = stop.wait_for(|stopped| *stopped) => return Ok(()),

@@ -26,6 +26,7 @@ mod tls;
 mod turns;
 
 pub use accept::{Bound, Listener, Peer, ServeError, serve};
+pub use connection::{Link, Standing};
 pub use receipts::{Delivery, Receipts};
 pub use service::{ConfigState, Gateway, GatewayParts, Health, Limits};
 pub use tls::{TlsError, tls_config};

@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -22,7 +23,7 @@ use crate::handler::{State, handle};
 use crate::kept::KeptAnswer;
 use crate::ledger::{OpenConnection, Recorded};
 use crate::script::Script;
-use crate::socket::{Control, LabSocket, Transport, half_close, reset_on_close};
+use crate::socket::{Control, LabLink, LabSocket, Transport, half_close, reset_on_close};
 use crate::tls::{LabTls, acceptor};
 
 /// How a lab is started.
@@ -60,12 +61,16 @@ pub struct Lab {
     addr: SocketAddr,
     ca_pem: Option<String>,
     state: Arc<State>,
-    accepting: JoinHandle<()>,
+    accepting: Option<JoinHandle<()>>,
+    /// Connections that were brought.
+    brought: AtomicU64,
 }
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        self.accepting.abort();
+        if let Some(accepting) = &self.accepting {
+            accepting.abort();
+        }
     }
 }
 
@@ -84,11 +89,29 @@ impl Lab {
         let addr = listener.local_addr().map_err(listen)?;
         let state = Arc::new(State::default());
         state.set_script(options.script);
-        let accepting = tokio::spawn(accept(listener, tls, Arc::clone(&state)));
-        Ok(Self { addr, ca_pem, state, accepting })
+        let accepting = Some(tokio::spawn(accept(listener, tls, Arc::clone(&state))));
+        Ok(Self { addr, ca_pem, state, accepting, brought: AtomicU64::new(0) })
     }
 
-    /// Where it listens.
+    /// A lab that listens nowhere: it answers on the connections that are brought to it.
+    pub fn unbound(script: Script) -> Self {
+        let state = Arc::new(State::default());
+        state.set_script(script);
+        let addr = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self { addr, ca_pem: None, state, accepting: None, brought: AtomicU64::new(0) }
+    }
+
+    /// Answers on this connection until it ends, also once the lab is gone. Faults at accepting do not befall it.
+    pub fn bring(&self, link: Box<dyn LabLink>) -> impl Future<Output = ()> + Send + 'static {
+        let number = self.brought.fetch_add(1, Ordering::Relaxed) + 1;
+        let state = Arc::clone(&self.state);
+        async move {
+            let _open = OpenConnection::new(Arc::clone(&state.ledger));
+            serve(Transport::Link(link), state, number).await;
+        }
+    }
+
+    /// Where it listens; port 0 if nowhere.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
@@ -232,9 +255,11 @@ impl Lab {
 
     /// Stops listening and drops every connection.
     pub async fn stop(mut self) {
-        self.accepting.abort();
-        // It ends by the abort just ordered: there is no other outcome to look at.
-        let _ = (&mut self.accepting).await;
+        if let Some(accepting) = &mut self.accepting {
+            accepting.abort();
+            // It ends by the abort just ordered: there is no other outcome to look at.
+            let _ = accepting.await;
+        }
     }
 }
 
@@ -277,6 +302,10 @@ async fn connection(mut tcp: TcpStream, tls: Option<TlsAcceptor>, state: Arc<Sta
             }
         },
     };
+    serve(transport, state, number).await;
+}
+
+async fn serve(transport: Transport, state: Arc<State>, number: u64) {
     let control = Arc::new(Control::default());
     let socket = TokioIo::new(LabSocket::new(transport, Arc::clone(&control)));
     let _registered = state.connections.register(number, &control);
@@ -288,6 +317,7 @@ async fn connection(mut tcp: TcpStream, tls: Option<TlsAcceptor>, state: Arc<Sta
     let mut serving = pin!(builder.serve_connection(socket, service));
     loop {
         tokio::select! {
+            biased;
             ended = serving.as_mut() => {
                 if let Err(error) = ended {
                     tracing::debug!(%error, "the connection ended");

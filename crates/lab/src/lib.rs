@@ -65,4 +65,5 @@ pub use script::{
     AcceptRule, ContentEncoding, ErrorSpec, Gate, MAX_FAULT_BYTES, MAX_WORDS, RefusalSpec, Rule, Script, ScriptError,
     ToolCall, UsageSpec,
 };
+pub use socket::LabLink;
 pub use tls::LabTls;

@@ -124,18 +124,36 @@ impl Control {
     }
 }
 
-/// Plain or encrypted.
+/// A connection to the lab that is no socket of the system's: for a lab within a simulation.
+pub trait LabLink: AsyncRead + AsyncWrite + Send + Unpin + std::fmt::Debug {
+    /// Makes the coming close of this connection a reset.
+    fn reset_on_close(&self);
+    /// Says that nothing more will be sent, and nothing else.
+    fn half_close(&self);
+}
+
+/// Plain or encrypted, or no socket at all.
 #[derive(Debug)]
 pub(crate) enum Transport {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
+    Link(Box<dyn LabLink>),
 }
 
 impl Transport {
-    fn tcp(&self) -> &TcpStream {
+    fn reset_on_close(&self) {
         match self {
-            Self::Plain(tcp) => tcp,
-            Self::Tls(tls) => tls.get_ref().0,
+            Self::Plain(tcp) => reset_on_close(tcp),
+            Self::Tls(tls) => reset_on_close(tls.get_ref().0),
+            Self::Link(link) => link.reset_on_close(),
+        }
+    }
+
+    fn half_close(&self) {
+        match self {
+            Self::Plain(tcp) => half_close(tcp),
+            Self::Tls(tls) => half_close(tls.get_ref().0),
+            Self::Link(link) => link.half_close(),
         }
     }
 }
@@ -161,6 +179,10 @@ macro_rules! inner {
             }
             Transport::Tls(tls) => {
                 let $io = Pin::new(tls.as_mut());
+                $call
+            }
+            Transport::Link(link) => {
+                let $io = Pin::new(link.as_mut());
                 $call
             }
         }
@@ -209,7 +231,7 @@ impl Drop for LabSocket {
     /// An order that no flush has come for yet.
     fn drop(&mut self) {
         if !self.ended && matches!(self.control.take(), Some(Order::Reset)) {
-            reset_on_close(self.transport.tcp());
+            self.transport.reset_on_close();
         }
     }
 }
@@ -253,11 +275,11 @@ impl AsyncWrite for LabSocket {
             match self.control.take() {
                 None => return Poll::Ready(Ok(())),
                 Some(Order::Reset) => {
-                    reset_on_close(self.transport.tcp());
+                    self.transport.reset_on_close();
                     return Poll::Ready(Err(self.end()));
                 }
                 Some(Order::Close) => {
-                    half_close(self.transport.tcp());
+                    self.transport.half_close();
                     return Poll::Ready(Err(self.end()));
                 }
                 Some(Order::Raw(bytes)) => self.raw = Some(bytes),
@@ -277,7 +299,7 @@ impl AsyncWrite for LabSocket {
             }
         }
         ready!(inner!(self, io => io.poll_flush(cx)))?;
-        half_close(self.transport.tcp());
+        self.transport.half_close();
         Poll::Ready(Err(self.end()))
     }
 

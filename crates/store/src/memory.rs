@@ -24,9 +24,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use turnkeep_base::{AccountId, AttemptId, Secret, TurnId};
+use turnkeep_base::{AccountId, AttemptId, Secret, TurnId, Usage};
 use turnkeep_engine::ports::{
-    AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, ContentStore, ConversationKey, ConversationStore,
+    AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, AttemptOutcome, ContentStore, ConversationKey, ConversationStore,
     FaultLog, FaultRecord, KeptAnswer, KeptConversation, KeptKey, Ledger, StoreError, StoredKey, StoredThing,
     WallClock,
 };
@@ -80,6 +80,43 @@ impl MemoryStore {
             seal,
             clock,
         })
+    }
+
+    /// An empty store without a master key, whose keys for hashes come from this seed: two of one seed do the same.
+    pub fn seeded(clock: Arc<dyn WallClock>, seed: [u8; 32]) -> Self {
+        MemoryStore {
+            state: Mutex::default(),
+            faults: MemoryFaults::default(),
+            answers: MemoryKept::default(),
+            conversations: MemoryConversations::default(),
+            stored: MemoryStored::default(),
+            pepper: Pepper::from_bytes(seed),
+            seal: None,
+            clock,
+        }
+    }
+
+    /// What the file's store does when it is opened: entries that an earlier run has left open are closed as interrupted,
+    /// with their estimate. Answers how many they were.
+    pub fn recover(&self) -> usize {
+        let (closed_ms, mut recovered) = (self.clock.unix_ms(), 0);
+        let State { ledger, spend, .. } = &mut *self.state.lock();
+        for entry in ledger.values_mut().filter(|entry| entry.closed.is_none()) {
+            let usage = Usage { input: entry.estimated_input, output: entry.estimated_output, ..Usage::default() };
+            let spent = spend.entry((day(entry.opened_ms), entry.caller.clone())).or_default();
+            spent.0 = spent.0.saturating_add(tokens(&usage));
+            spent.1 = spent.1.saturating_add(entry.estimated_cost.unwrap_or(0));
+            entry.closed = Some(LedgerClose {
+                outcome: AttemptOutcome::Interrupted.name().into(),
+                usage,
+                exact: false,
+                cost: entry.estimated_cost,
+                milli_units: None,
+                closed_ms,
+            });
+            recovered += 1;
+        }
+        recovered
     }
 
     /// Does it when first polled, not before, as the file's store does.

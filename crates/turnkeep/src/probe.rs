@@ -22,7 +22,7 @@ impl Probe for Live {
             let place = wiring::surroundings_of(account).await?;
             let id = AccountId { upstream: upstream.name.as_str().into(), account: account.name.as_str().into() };
             let places = place.map(|place| (id.clone(), place)).into_iter().collect();
-            let driver = wiring::driver(upstream, &places, wiring::loopback_only());
+            let driver = wiring::driver(upstream, &places, &wiring::egress());
             match driver.map_err(|error| error.to_string())? {
                 Driver::Dialect(endpoint) => list(&endpoint, id, secret).await.map(Probed::Models),
                 Driver::Connect(_) => {

@@ -15,6 +15,7 @@ mod remembered;
 mod standing;
 mod surroundings;
 mod upstreams;
+mod world;
 
 use crate::commands::{Failure, open_store};
 use crate::config::{Config, Listen, StoreUrl};
@@ -22,34 +23,29 @@ use crate::secrets::Keeper;
 use futures_util::future::BoxFuture;
 use health::{Notices, Parts};
 use live::Live;
+use reload::Source;
+use standing::Book;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use turnkeep_base::{Mint, Secret};
 use turnkeep_engine::admission::Admission;
 use turnkeep_engine::ports::{
     AnswerStore, ContentStore, ConversationKey, ConversationStore, FaultLog, FaultRecord, KeptAnswer, KeptConversation,
-    KeptKey, Ledger, Random, StoreError, StoredKey, StoredThing, WallClock,
+    KeptKey, Ledger, StoreError, StoredKey, StoredThing, WallClock,
 };
 use turnkeep_engine::tally::Tally;
 use turnkeep_engine::{Engine, EngineParts};
 use turnkeep_http::limits::Meters;
 use turnkeep_http::{Bound, Delivery, Gateway, GatewayParts, Limits, Listener, Receipts};
-use turnkeep_store::{MemoryStore, Role, SqliteStore, Store, StoreOptions, SystemClock};
+use turnkeep_store::{MemoryStore, Role, SqliteStore, Store, StoreOptions};
 
 pub(crate) use drivers::Driver;
 pub(crate) use surroundings::of as surroundings_of;
 pub(crate) use upstreams::driver;
-
-/// The variable that keeps every connection on this machine, for tests and demonstrations.
-pub const EGRESS_VARIABLE: &str = "TURNKEEP_EGRESS";
-
-/// Whether [`EGRESS_VARIABLE`] keeps this process on the machine.
-pub fn loopback_only() -> bool {
-    std::env::var(EGRESS_VARIABLE).is_ok_and(|value| value == "loopback")
-}
+pub use world::{EGRESS_VARIABLE, World, egress};
 
 /// How long turns that were told to end may take to do so.
 const END_WAIT: Duration = Duration::from_secs(5);
@@ -61,30 +57,14 @@ pub struct Wired {
     /// Where it listens.
     pub bound: Vec<Bound>,
     store: Arc<dyn Store>,
-    admission: Arc<Admission>,
+    book: Book,
     grace: Duration,
     live: Live,
-    file: Option<PathBuf>,
+    source: Source,
     /// A caller key that was made because there was none; to be shown once.
     pub made_key: Option<Secret>,
     /// Attempts of earlier runs that were closed as interrupted.
     pub recovered: usize,
-}
-
-/// The operating system's randomness.
-struct SystemRandom;
-
-impl Random for SystemRandom {
-    fn bits(&self) -> u128 {
-        let mut bytes = [0u8; 16];
-        // Without randomness from the system there are still no two turns with the same id: the time and a counter.
-        if getrandom::fill(&mut bytes).is_err() {
-            static COUNT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-            let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            bytes[..8].copy_from_slice(&count.to_le_bytes());
-        }
-        u128::from_le_bytes(bytes)
-    }
 }
 
 /// The store as the engine sees it.
@@ -183,8 +163,20 @@ pub async fn wire(config: Config) -> Result<Wired, Failure> {
 /// # Errors
 /// As [`wire`].
 pub async fn wire_within(config: Config, limits: Limits) -> Result<Wired, Failure> {
-    let clock: Arc<dyn WallClock> = Arc::new(SystemClock);
-    let (store, recovered) = open(&config, clock.clone())?;
+    wire_in(config, limits, World::system()).await
+}
+
+/// Wires a gateway within these limits and surroundings.
+///
+/// # Errors
+/// As [`wire`].
+pub async fn wire_in(config: Config, limits: Limits, world: World) -> Result<Wired, Failure> {
+    let World { clock, random, egress, store, listeners } = world;
+    let store = match store {
+        Some(store) => store,
+        None => open(&config, clock.clone())?,
+    };
+    let recovered = store.recovered();
     let admission = Admission::new(config.tuning.clone(), Instant::now());
     let told = admission.clone();
     let keeper = Keeper::new(move |account, secret| {
@@ -202,12 +194,12 @@ pub async fn wire_within(config: Config, limits: Limits) -> Result<Wired, Failur
         hash_key: store.fingerprint_key(),
         faults: Arc::new(StoreFaults { store: store.clone(), keeper: keeper.clone() }),
         clock: clock.clone(),
-        random: Arc::new(SystemRandom),
+        random,
         tally: Arc::new(Tally::default()),
         rules: live::rules(&config),
     });
     let keys::Loaded { callers, made } = keys::load(&config, store.as_ref()).await?;
-    let (listeners, bound) = listening::listen(&config).await?;
+    let (listeners, bound) = listening::listen(&config, listeners).await?;
     let notices = Arc::new(Notices::default());
     let gateway = Gateway::new(GatewayParts {
         engine,
@@ -218,31 +210,31 @@ pub async fn wire_within(config: Config, limits: Limits) -> Result<Wired, Failur
         metrics_open: config.server.listen.iter().all(Listen::is_local),
         receipts,
         delivery: if bare { Delivery::Forced } else { config.server.delivery },
-        meters: Meters::new(clock),
+        meters: Meters::new(clock.clone()),
         content: Arc::new(StoreContent(store.clone())),
     });
+    let book = Book::new(admission.clone(), store.clone(), clock);
     let grace = config.server.shutdown_grace;
     let parts =
-        live::Parts { gateway: gateway.clone(), admission: admission.clone(), store: store.clone(), keeper, notices };
+        live::Parts { gateway: gateway.clone(), book: book.clone(), store: store.clone(), keeper, notices, egress };
     let live = Live::begin(parts, config).await?;
     remembered::take_up(&gateway, store.as_ref()).await?;
     let made_key = made;
-    Ok(Wired { gateway, listeners, bound, store, admission, grace, live, file: None, made_key, recovered })
+    Ok(Wired { gateway, listeners, bound, store, book, grace, live, source: Source::Nothing, made_key, recovered })
 }
 
-fn open(config: &Config, clock: Arc<dyn WallClock>) -> Result<(Arc<dyn Store>, usize), Failure> {
+fn open(config: &Config, clock: Arc<dyn WallClock>) -> Result<Arc<dyn Store>, Failure> {
     let master_key = open_store::master_key(&config.store);
     let master_key = master_key.map_err(|why| Failure::Usage(format!("store.master_key: {why}")))?;
     match &config.store.url {
         StoreUrl::Memory => {
             let store = MemoryStore::new(clock, master_key.as_ref()).map_err(Failure::operation)?;
-            Ok((Arc::new(store), 0))
+            Ok(Arc::new(store))
         }
         StoreUrl::Sqlite(path) => {
             let options = StoreOptions { role: Role::Gateway, master_key, clock };
             let store = SqliteStore::open(path, options).map_err(Failure::operation)?;
-            let recovered = store.recovered();
-            Ok((Arc::new(store), recovered))
+            Ok(Arc::new(store))
         }
     }
 }
@@ -250,8 +242,19 @@ fn open(config: &Config, clock: Arc<dyn WallClock>) -> Result<(Arc<dyn Store>, u
 impl Wired {
     /// Follows this file: a change of it, or SIGHUP, takes the configuration up anew while the gateway serves.
     pub fn following(mut self, file: PathBuf) -> Self {
-        self.file = Some(file);
+        self.source = Source::File(file);
         self
+    }
+
+    /// Takes up the configurations that are brought, while the gateway serves.
+    pub fn fed(mut self, configs: mpsc::Receiver<Config>) -> Self {
+        self.source = Source::Brought(configs);
+        self
+    }
+
+    /// The gateway, for whoever embeds it.
+    pub fn gateway(&self) -> &Arc<Gateway> {
+        &self.gateway
     }
 
     /// Serves until `stop` is done; then lets turns finish, ends the rest, writes everything down.
@@ -260,8 +263,8 @@ impl Wired {
     /// Operation: the store could not be closed in order.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), Failure> {
         let (stopping, stopped) = watch::channel(false);
-        let saver = tokio::spawn(standing::keep(self.admission.clone(), self.store.clone()));
-        let following = tokio::spawn(reload::follow(self.live, self.file));
+        let saver = tokio::spawn(self.book.clone().keep());
+        let following = tokio::spawn(reload::follow(self.live, self.source));
         let serving = tokio::spawn(turnkeep_http::serve(self.gateway.clone(), self.listeners, stopped));
         stop.await;
         tracing::info!(grace_s = self.grace.as_secs(), "stopping: no new turns, the running ones may finish");
@@ -287,7 +290,7 @@ impl Wired {
         following.abort();
         // What it has in hand is older than what follows.
         let _ = saver.await;
-        standing::save_all(&self.admission, self.store.as_ref()).await;
+        self.book.save_all().await;
         self.store.shutdown().await.map_err(Failure::operation)
     }
 }

@@ -2,6 +2,7 @@
 //! HTTP version both sides agreed to.
 
 use crate::classify;
+use crate::dial::{Egress, Transport};
 use crate::proxy::{self, Proxy, Speech};
 use crate::socks;
 use crate::target::{Host, Target};
@@ -29,14 +30,14 @@ pub(crate) struct Connector {
     /// The configuration and the name to verify, for `https` targets.
     pub(crate) tls: Option<(TlsConnector, ServerName<'static>)>,
     pub(crate) timeout: Duration,
-    pub(crate) loopback_only: bool,
+    pub(crate) egress: Egress,
 }
 
 /// A connection, ready for HTTP.
 pub(crate) enum Connected {
-    Plain(TcpStream),
+    Plain(Transport),
     /// And whether HTTP/2 was agreed.
-    Tls(Box<TlsStream<TcpStream>>, bool),
+    Tls(Box<TlsStream<Transport>>, bool),
 }
 
 /// Where the connecting stands, for the evidence when the clock fires.
@@ -128,7 +129,7 @@ impl Connector {
         if addresses.is_empty() {
             return Err(classify::unsent(FaultKind::DnsFailure, format!("{host} has no address")));
         }
-        match addresses.iter().find(|address| self.loopback_only && !is_loopback(address.ip())) {
+        match addresses.iter().find(|address| matches!(self.egress, Egress::Loopback) && !is_loopback(address.ip())) {
             Some(address) => Err(classify::unsent(
                 FaultKind::Unreachable,
                 format!("only loopback addresses are allowed here, and {host} is {}", address.ip()),
@@ -138,7 +139,12 @@ impl Connector {
     }
 
     /// Tries one address after the other. One that is silent may use up its share of the clock only.
-    async fn dial(&self, host: &Host, port: u16, deadline: Instant, stage: &Stage) -> Result<TcpStream, Fault> {
+    async fn dial(&self, host: &Host, port: u16, deadline: Instant, stage: &Stage) -> Result<Transport, Fault> {
+        if let Egress::Dialled(dial) = &self.egress {
+            stage.at(1);
+            let dialled = dial.dial(&host.to_string(), port).await;
+            return dialled.map(Transport::Dialled).map_err(|error| classify::connecting(&error, &host.to_string()));
+        }
         let addresses = self.resolve(host, port, stage).await?;
         stage.at(1);
         let mut last = None;
@@ -148,7 +154,7 @@ impl Connector {
             match timeout_at(Instant::now() + share, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => {
                     prepare(&stream).map_err(|error| classify::connecting(&error, &address.to_string()))?;
-                    return Ok(stream);
+                    return Ok(Transport::Tcp(stream));
                 }
                 Ok(Err(error)) => last = Some(classify::connecting(&error, &address.to_string())),
                 Err(_) => last = Some(classify::connect_clock(&address.to_string(), stage.name())),

@@ -31,7 +31,7 @@ impl Endpoint {
             proxy: spec.proxy.as_deref(),
             connect_timeout: spec.connect_timeout,
             max_connections: spec.max_connections,
-            loopback_only: spec.loopback_only,
+            egress: &spec.egress,
             http2_only: false,
         })?;
         let template = Template::new(spec.kind, &spec.headers).map_err(|what| EndpointError {

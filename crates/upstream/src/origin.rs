@@ -3,6 +3,7 @@
 
 use crate::classify;
 use crate::connect::{Connected, Connector};
+use crate::dial::Egress;
 use crate::error_tables::Reach;
 use crate::line::LineState;
 use crate::pool::{Lease, MAX_IDLE_AGE, Pool, Speaks};
@@ -30,7 +31,7 @@ pub(crate) struct OriginSpec<'a> {
     pub(crate) proxy: Option<&'a str>,
     pub(crate) connect_timeout: Duration,
     pub(crate) max_connections: usize,
-    pub(crate) loopback_only: bool,
+    pub(crate) egress: &'a Egress,
     /// HTTP/2 and nothing else, without TLS too, where both sides know it beforehand.
     pub(crate) http2_only: bool,
 }
@@ -96,7 +97,7 @@ impl Origin {
             name: Arc::clone(name),
             egress,
             target,
-            connector: Connector { proxy, tls, timeout: spec.connect_timeout, loopback_only: spec.loopback_only },
+            connector: Connector { proxy, tls, timeout: spec.connect_timeout, egress: spec.egress.clone() },
             via_proxy,
             max_connections: spec.max_connections,
             pools: Pools::new(spec.max_connections),

@@ -1,13 +1,13 @@
 //! The operator's proxy: its URL, and the `CONNECT` handshake of the HTTP kind. SOCKS is in its own file.
 
 use crate::classify;
+use crate::dial::Transport;
 use crate::target::{self, Host};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderValue, Uri};
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use turnkeep_base::{Fault, FaultKind, Secret};
 
 /// A proxy's answer to CONNECT longer than this is not one.
@@ -91,7 +91,7 @@ fn percent_decode(text: &str) -> Option<String> {
 }
 
 /// Asks an HTTP proxy for a tunnel.
-pub(crate) async fn tunnel(stream: &mut TcpStream, proxy: &Proxy, host: &Host, port: u16) -> Result<(), Fault> {
+pub(crate) async fn tunnel(stream: &mut Transport, proxy: &Proxy, host: &Host, port: u16) -> Result<(), Fault> {
     let mut ask = format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n").into_bytes();
     if let Some(authorization) = &proxy.authorization {
         ask.extend_from_slice(b"Proxy-Authorization: ");
@@ -118,7 +118,7 @@ pub(crate) async fn tunnel(stream: &mut TcpStream, proxy: &Proxy, host: &Host, p
 
 /// Writes the question and reads a head: to the empty line, and nothing may follow, since the other side of a tunnel
 /// waits for us.
-async fn exchange(stream: &mut TcpStream, ask: &[u8]) -> io::Result<Vec<u8>> {
+async fn exchange(stream: &mut Transport, ask: &[u8]) -> io::Result<Vec<u8>> {
     stream.write_all(ask).await?;
     let mut head = Vec::with_capacity(256);
     loop {

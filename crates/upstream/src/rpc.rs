@@ -15,6 +15,7 @@ mod stream;
 pub use stream::RpcStream;
 
 use crate::answer::{Body, parts};
+use crate::dial::Egress;
 use crate::origin::{Care, Origin, OriginSpec};
 use crate::pool::Pool;
 use crate::request::configured;
@@ -94,8 +95,8 @@ pub struct RpcSpec {
     pub connect_timeout: Duration,
     /// Connections open at once, for each account; at least 1.
     pub max_connections: usize,
-    /// Refuse every other address.
-    pub loopback_only: bool,
+    /// Where connections may lead.
+    pub egress: Egress,
 }
 
 impl RpcSpec {
@@ -112,7 +113,7 @@ impl RpcSpec {
             proxy: None,
             connect_timeout: CONNECT_TIMEOUT,
             max_connections: MAX_CONNECTIONS,
-            loopback_only: false,
+            egress: Egress::Network,
         }
     }
 }
@@ -130,7 +131,7 @@ impl fmt::Debug for RpcSpec {
             .field("proxy", &self.proxy.as_ref().map(|_| "[set]"))
             .field("connect_timeout", &self.connect_timeout)
             .field("max_connections", &self.max_connections)
-            .field("loopback_only", &self.loopback_only)
+            .field("egress", &self.egress)
             .finish()
     }
 }
@@ -228,7 +229,7 @@ impl Rpc {
             proxy: spec.proxy.as_deref(),
             connect_timeout: spec.connect_timeout,
             max_connections: spec.max_connections,
-            loopback_only: spec.loopback_only,
+            egress: &spec.egress,
             http2_only: spec.protocol == Protocol::Grpc,
         })?;
         let extra = configured(&spec.headers, &head::is_ours).map_err(|what| EndpointError {

@@ -1,11 +1,11 @@
 //! The SOCKS 5 handshake (RFC 1928, with the login of RFC 1929): enough to ask for one outgoing connection.
 
 use crate::classify;
+use crate::dial::Transport;
 use crate::target::Host;
 use std::io;
 use std::net::IpAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use turnkeep_base::{Fault, FaultKind, Secret};
 
 const VERSION: u8 = 5;
@@ -14,7 +14,7 @@ const LOGIN: u8 = 2;
 
 /// Asks for a connection to the host. A name is sent as a name.
 pub(crate) async fn handshake(
-    stream: &mut TcpStream,
+    stream: &mut Transport,
     login: Option<&(String, Secret)>,
     host: &Host,
     port: u16,
@@ -51,7 +51,7 @@ pub(crate) async fn handshake(
     }
 }
 
-async fn log_in(stream: &mut TcpStream, user: &str, password: &Secret) -> io::Result<u8> {
+async fn log_in(stream: &mut Transport, user: &str, password: &Secret) -> io::Result<u8> {
     let password = password.expose().as_bytes();
     let length = |text: &[u8]| u8::try_from(text.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
     let mut login = vec![1, length(user.as_bytes())?];
@@ -86,7 +86,7 @@ fn request(host: &Host, port: u16) -> Option<Vec<u8>> {
 }
 
 /// The reply's code; the address that the proxy bound is read and forgotten.
-async fn answer(stream: &mut TcpStream) -> io::Result<u8> {
+async fn answer(stream: &mut Transport) -> io::Result<u8> {
     let mut head = [0; 4];
     stream.read_exact(&mut head).await?;
     if head[0] != VERSION {

@@ -1,5 +1,6 @@
 //! What an endpoint is built from, and what can be wrong with it.
 
+use crate::dial::Egress;
 use crate::kind::Kind;
 use std::fmt;
 use std::sync::Arc;
@@ -25,8 +26,8 @@ pub struct EndpointSpec {
     pub connect_timeout: Duration,
     /// Connections open at once, for each account; a call beyond it fails as `gateway_exhausted`. At least 1.
     pub max_connections: usize,
-    /// Refuse every other address: for tests and for a machine that must stay silent.
-    pub loopback_only: bool,
+    /// Where connections may lead.
+    pub egress: Egress,
 }
 
 /// The default of [`EndpointSpec::max_connections`].
@@ -47,7 +48,7 @@ impl EndpointSpec {
             proxy: None,
             connect_timeout: CONNECT_TIMEOUT,
             max_connections: MAX_CONNECTIONS,
-            loopback_only: false,
+            egress: Egress::Network,
         }
     }
 }
@@ -64,7 +65,7 @@ impl fmt::Debug for EndpointSpec {
             .field("proxy", &self.proxy.as_ref().map(|_| "[set]"))
             .field("connect_timeout", &self.connect_timeout)
             .field("max_connections", &self.max_connections)
-            .field("loopback_only", &self.loopback_only)
+            .field("egress", &self.egress)
             .finish()
     }
 }

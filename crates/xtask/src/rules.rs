@@ -158,6 +158,23 @@ pub const CRATES: &[CrateRule] = &[
         why: "the load generator measures the binary from outside",
     },
     CrateRule {
+        name: "turnkeep-sim",
+        crates: &[
+            BASE,
+            POLICY,
+            ENGINE,
+            "turnkeep-upstream",
+            "turnkeep-store",
+            "turnkeep-http",
+            "turnkeep-lab",
+            "turnkeep",
+        ],
+        externals: Any,
+        never: &["axum"],
+        why: "the simulation holds the whole gateway, and reads what clients are told with none of its code: it may not name \
+              the dialects",
+    },
+    CrateRule {
         name: "turnkeep-xtask",
         crates: &[],
         externals: Only(&["anyhow", "cargo_metadata", "clap", "pbjson-build", "prost-build", "protox"]),

@@ -324,6 +324,7 @@ impl Deliveries {
         let mut failed = false;
         while let Some(pause) = self.pause() {
             tokio::select! {
+                biased;
                 () = tokio::time::sleep(pause) => {}
                 () = self.added.notified() => {}
                 () = self.socket.failed(), if !failed => failed = true,

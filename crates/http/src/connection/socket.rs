@@ -2,8 +2,10 @@
 //! while somebody still asks whether that has arrived, also after the protocol is done with it.
 
 use super::kernel;
+use super::link::Link;
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::future::poll_fn;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +18,8 @@ use tokio::sync::OwnedSemaphorePermit;
 enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    /// No socket of the kernel's.
+    Link(Box<dyn Link>),
 }
 
 /// A client's socket.
@@ -52,6 +56,11 @@ impl Socket {
         Arc::new(Socket { stream, written: AtomicU64::new(0), acked_before: None, _permit: permit })
     }
 
+    /// Over a link, which tells what has arrived as TCP does.
+    pub fn link(link: Box<dyn Link>, permit: Option<OwnedSemaphorePermit>) -> Arc<Self> {
+        Arc::new(Socket { stream: Stream::Link(link), written: AtomicU64::new(0), acked_before: Some(0), _permit: permit })
+    }
+
     /// Bytes that the kernel has taken.
     pub fn written(&self) -> u64 {
         self.written.load(Ordering::Acquire)
@@ -61,47 +70,55 @@ impl Socket {
     pub fn arrival(&self) -> Option<Arrival> {
         let before = self.acked_before?;
         let written = self.written();
-        let standing = kernel::standing(self.fd(), written)?;
+        let standing = match &self.stream {
+            Stream::Tcp(stream) => kernel::standing(stream.as_fd(), written)?,
+            Stream::Unix(stream) => kernel::standing(stream.as_fd(), written)?,
+            Stream::Link(link) => link.standing(),
+        };
         Some(Arrival { acked: standing.acked.saturating_sub(before).min(written), over: standing.over })
     }
 
     /// Ready when the peer may have sent something or closed. `true` when it will send nothing more; that is told also
     /// while what it sent before has not been read.
     pub async fn readable(&self) -> io::Result<bool> {
-        self.ready(Interest::READABLE).await.map(|ready| ready.is_read_closed())
+        match &self.stream {
+            Stream::Tcp(stream) => stream.ready(Interest::READABLE).await.map(|ready| ready.is_read_closed()),
+            Stream::Unix(stream) => stream.ready(Interest::READABLE).await.map(|ready| ready.is_read_closed()),
+            Stream::Link(link) => Ok(poll_fn(|cx| link.poll_readable(cx)).await),
+        }
     }
 
     /// Ready when an error has ended the connection.
     pub async fn failed(&self) {
         // An error here says just that.
-        let _ = self.ready(Interest::ERROR).await;
+        let _ = match &self.stream {
+            Stream::Tcp(stream) => stream.ready(Interest::ERROR).await,
+            Stream::Unix(stream) => stream.ready(Interest::ERROR).await,
+            Stream::Link(link) => return poll_fn(|cx| link.poll_failed(cx)).await,
+        };
     }
 
-    async fn ready(&self, interest: Interest) -> io::Result<tokio::io::Ready> {
-        match &self.stream {
-            Stream::Tcp(stream) => stream.ready(interest).await,
-            Stream::Unix(stream) => stream.ready(interest).await,
-        }
-    }
-
-    fn fd(&self) -> BorrowedFd<'_> {
-        match &self.stream {
-            Stream::Tcp(stream) => stream.as_fd(),
-            Stream::Unix(stream) => stream.as_fd(),
-        }
-    }
-
-    fn poll_write_with(
+    fn poll_write(
         &self,
         cx: &mut Context<'_>,
-        write: impl Fn(&Stream) -> io::Result<usize>,
+        pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         loop {
-            match &self.stream {
-                Stream::Tcp(stream) => ready!(stream.poll_write_ready(cx))?,
-                Stream::Unix(stream) => ready!(stream.poll_write_ready(cx))?,
-            }
-            match write(&self.stream) {
+            let written = match &self.stream {
+                Stream::Tcp(stream) => {
+                    ready!(stream.poll_write_ready(cx))?;
+                    stream.try_write_vectored(pieces)
+                }
+                Stream::Unix(stream) => {
+                    ready!(stream.poll_write_ready(cx))?;
+                    stream.try_write_vectored(pieces)
+                }
+                Stream::Link(link) => {
+                    let first = pieces.iter().find(|piece| !piece.is_empty()).map_or(&[][..], |piece| piece);
+                    ready!(link.poll_write(cx, first))
+                }
+            };
+            match written {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Ok(taken) => {
                     self.written.fetch_add(taken as u64, Ordering::AcqRel);
@@ -113,8 +130,13 @@ impl Socket {
     }
 
     fn shut_down(&self) {
+        let socket = match &self.stream {
+            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Unix(stream) => stream.as_fd(),
+            Stream::Link(link) => return link.shut_down(),
+        };
         // That it is closed already is no error.
-        let _ = socket2::SockRef::from(&self.fd()).shutdown(std::net::Shutdown::Write);
+        let _ = socket2::SockRef::from(&socket).shutdown(std::net::Shutdown::Write);
     }
 }
 
@@ -138,16 +160,16 @@ impl Drop for SocketIo {
 impl AsyncRead for SocketIo {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         loop {
-            let unfilled = buffer.initialize_unfilled();
             let read = match &self.0.stream {
                 Stream::Tcp(stream) => {
                     ready!(stream.poll_read_ready(cx))?;
-                    stream.try_read(unfilled)
+                    stream.try_read(buffer.initialize_unfilled())
                 }
                 Stream::Unix(stream) => {
                     ready!(stream.poll_read_ready(cx))?;
-                    stream.try_read(unfilled)
+                    stream.try_read(buffer.initialize_unfilled())
                 }
+                Stream::Link(link) => return link.poll_read(cx, buffer),
             };
             match read {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -163,10 +185,7 @@ impl AsyncRead for SocketIo {
 
 impl AsyncWrite for SocketIo {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.0.poll_write_with(cx, |stream| match stream {
-            Stream::Tcp(stream) => stream.try_write(bytes),
-            Stream::Unix(stream) => stream.try_write(bytes),
-        })
+        self.0.poll_write(cx, &[IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(
@@ -174,10 +193,7 @@ impl AsyncWrite for SocketIo {
         cx: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.0.poll_write_with(cx, |stream| match stream {
-            Stream::Tcp(stream) => stream.try_write_vectored(pieces),
-            Stream::Unix(stream) => stream.try_write_vectored(pieces),
-        })
+        self.0.poll_write(cx, pieces)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -131,14 +131,16 @@ async fn pump(mut reader: ReplyReader, running: Arc<Running>, place: Place, rece
     let mut cancelled = std::pin::pin!(changed.wait_for(|_| running.is_cancelled()));
     let _taking = Taking(running.clone());
     let head = tokio::select! {
-        head = poll_fn(|cx| reader.poll_head(cx)) => head,
+        biased;
         _ = cancelled.as_mut() => return,
+        head = poll_fn(|cx| reader.poll_head(cx)) => head,
     };
     let mut answers = head.is_some_and(|head| head.status.is_success());
     loop {
         let chunk = tokio::select! {
-            chunk = poll_fn(|cx| reader.poll_chunk(cx)) => chunk,
+            biased;
             _ = cancelled.as_mut() => return,
+            chunk = poll_fn(|cx| reader.poll_chunk(cx)) => chunk,
         };
         let ended = chunk.is_none();
         if let Some(chunk) = chunk
@@ -235,6 +237,7 @@ async fn tell(mut writer: ReplyWriter, running: Arc<Running>, after: Option<u64>
                 }
             }
             Next::Waiting => tokio::select! {
+                biased;
                 _ = changed.changed() => {}
                 () = poll_fn(|cx| writer.poll_gone(cx)) => return,
                 () = tokio::time::sleep(HEARTBEAT_EVERY) => {

@@ -14,7 +14,9 @@ use turnkeep_agents::acp::{Acp, AcpAccount, AcpSpec};
 use turnkeep_base::AccountId;
 use turnkeep_engine::route::{Handling, Speech};
 use turnkeep_upstream::rpc::RpcSpec;
-use turnkeep_upstream::{Cascade, CascadeHost, CascadeSpec, ConnectChat, Devin, DevinSpec, Endpoint, EndpointSpec};
+use turnkeep_upstream::{
+    Cascade, CascadeHost, CascadeSpec, ConnectChat, Devin, DevinSpec, Egress, Endpoint, EndpointSpec,
+};
 
 /// Through what an upstream's turns go.
 #[derive(Clone)]
@@ -152,18 +154,18 @@ impl RemoteRecipe {
         })
     }
 
-    fn endpoint(&self, name: &str, kind: turnkeep_upstream::Kind, loopback_only: bool) -> EndpointSpec {
+    fn endpoint(&self, name: &str, kind: turnkeep_upstream::Kind, egress: &Egress) -> EndpointSpec {
         let mut spec = EndpointSpec::new(name, kind, self.base_url.as_str());
         spec.headers.clone_from(&self.headers);
         spec.ca_pem.clone_from(&self.ca);
         spec.proxy.clone_from(&self.proxy);
         spec.connect_timeout = self.connect_timeout;
         spec.max_connections = spec.max_connections.max(self.max_in_flight);
-        spec.loopback_only = loopback_only;
+        spec.egress = egress.clone();
         spec
     }
 
-    fn rpc(&self, name: &str, protocol: RpcProtocol, loopback_only: bool) -> RpcSpec {
+    fn rpc(&self, name: &str, protocol: RpcProtocol, egress: &Egress) -> RpcSpec {
         let mut spec = RpcSpec::new(name, self.base_url.as_str());
         spec.protocol = protocol;
         spec.headers.clone_from(&self.headers);
@@ -171,7 +173,7 @@ impl RemoteRecipe {
         spec.proxy.clone_from(&self.proxy);
         spec.connect_timeout = self.connect_timeout;
         spec.max_connections = spec.max_connections.max(self.max_in_flight);
-        spec.loopback_only = loopback_only;
+        spec.egress = egress.clone();
         spec
     }
 }
@@ -221,24 +223,24 @@ impl Recipe {
     }
 
     /// Makes the driver; starts no process and opens no connection.
-    pub(super) fn make(&self, name: &str, loopback_only: bool) -> Result<Driver, Failure> {
+    pub(super) fn make(&self, name: &str, egress: &Egress) -> Result<Driver, Failure> {
         match self {
             Recipe::Dialect { kind, remote } => {
-                let endpoint = Endpoint::new(remote.endpoint(name, *kind, loopback_only));
+                let endpoint = Endpoint::new(remote.endpoint(name, *kind, egress));
                 endpoint.map(|endpoint| Driver::Dialect(Arc::new(endpoint))).map_err(refused)
             }
             Recipe::Connect { remote, rpc } => {
-                let mut spec = remote.rpc(name, rpc.protocol, loopback_only);
+                let mut spec = remote.rpc(name, rpc.protocol, egress);
                 spec.codec = rpc.codec;
                 ConnectChat::new(&spec).map(|chat| Driver::Connect(Arc::new(chat))).map_err(refused)
             }
             Recipe::Cascade { server, protocol } => {
                 let (rpc, host) = match server {
-                    CascadeAt::Remote(remote) => (remote.rpc(name, *protocol, loopback_only), None),
+                    CascadeAt::Remote(remote) => (remote.rpc(name, *protocol, egress), None),
                     CascadeAt::Process { process, places, max_in_flight } => {
                         // Where it is the host tells, on this machine always.
                         let mut rpc = RpcSpec::new(name, "");
-                        (rpc.protocol, rpc.loopback_only) = (*protocol, true);
+                        (rpc.protocol, rpc.egress) = (*protocol, Egress::Loopback);
                         rpc.max_connections = rpc.max_connections.max(*max_in_flight);
                         let host: Arc<dyn CascadeHost> = Arc::new(Daemons::new(name, process, places));
                         (rpc, Some(host))
@@ -265,7 +267,7 @@ impl Recipe {
                     proxy: remote.proxy.clone(),
                     connect_timeout: remote.connect_timeout,
                     max_connections: defaults.max_connections.max(remote.max_in_flight),
-                    loopback_only,
+                    egress: egress.clone(),
                     ..defaults
                 };
                 Devin::new(spec).map(|devin| Driver::Devin(Arc::new(devin))).map_err(refused)

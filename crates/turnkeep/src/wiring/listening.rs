@@ -8,8 +8,20 @@ use std::path::Path;
 use tokio::net::{TcpListener, UnixListener};
 use turnkeep_http::{Bound, Listener};
 
-/// Binds every configured listener.
-pub(super) async fn listen(config: &Config) -> Result<(Vec<Listener>, Vec<Bound>), Failure> {
+/// Binds every configured listener, unless there are `given` ones in their place.
+pub(super) async fn listen(
+    config: &Config,
+    given: Option<Vec<Listener>>,
+) -> Result<(Vec<Listener>, Vec<Bound>), Failure> {
+    let listeners = match given {
+        Some(listeners) => listeners,
+        None => bind_all(config).await?,
+    };
+    let bound = listeners.iter().map(Listener::bound).collect::<Result<_, _>>().map_err(Failure::operation)?;
+    Ok((listeners, bound))
+}
+
+async fn bind_all(config: &Config) -> Result<Vec<Listener>, Failure> {
     let tls = match &config.server.tls {
         Some(tls) => {
             let config = turnkeep_http::tls_config(&tls.cert, &tls.key);
@@ -33,8 +45,7 @@ pub(super) async fn listen(config: &Config) -> Result<(Vec<Listener>, Vec<Bound>
             }
         }
     }
-    let bound = listeners.iter().map(Listener::bound).collect::<Result<_, _>>().map_err(Failure::operation)?;
-    Ok((listeners, bound))
+    Ok(listeners)
 }
 
 /// Listens on the first address that can be had, with room for many connections at once.

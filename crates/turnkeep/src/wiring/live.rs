@@ -7,7 +7,8 @@
 use super::accounts::Gathered;
 use super::health::Notices;
 use super::upstreams::{self, Upstreams};
-use super::{accounts, keys, loopback_only, standing};
+use super::standing::{self, Book};
+use super::{accounts, keys};
 use crate::commands::Failure;
 use crate::config::{Config, KeyRule, needs_restart, startup_rule};
 use crate::secrets::Keeper;
@@ -15,21 +16,29 @@ use http::HeaderName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use turnkeep_base::AccountId;
-use turnkeep_engine::admission::{Admission, Setup};
-use turnkeep_engine::ports::WallClock;
+use turnkeep_engine::admission::Setup;
 use turnkeep_engine::route::Rules;
 use turnkeep_http::Gateway;
 use turnkeep_http::callers::{KeyDigest, Known};
 use turnkeep_http::proxies::Proxies;
-use turnkeep_store::{Store, SystemClock};
+use turnkeep_store::Store;
+use turnkeep_upstream::Egress;
 
 /// What a configuration is applied to.
 pub(super) struct Parts {
     pub(super) gateway: Arc<Gateway>,
-    pub(super) admission: Arc<Admission>,
+    pub(super) book: Book,
     pub(super) store: Arc<dyn Store>,
     pub(super) keeper: Arc<Keeper>,
     pub(super) notices: Arc<Notices>,
+    pub(super) egress: Egress,
+}
+
+impl Parts {
+    /// Unix milliseconds.
+    pub(super) fn unix_ms(&self) -> u64 {
+        self.gateway.engine().clock.unix_ms()
+    }
 }
 
 /// The running configuration.
@@ -81,8 +90,9 @@ impl Live {
         let (started, upstreams) = (config.clone(), Upstreams::new());
         let mut live = Live { parts, config: config.clone(), started, upstreams, keys: BTreeMap::new() };
         live.apply(config, Occasion::Start).await?;
-        standing::take_up_switches(&live.parts.admission, live.parts.store.as_ref()).await?;
-        live.parts.notices.change(|state| state.loaded_ms = SystemClock.unix_ms());
+        live.parts.book.take_up_switches().await?;
+        let now = live.parts.unix_ms();
+        live.parts.notices.change(|state| state.loaded_ms = now);
         Ok(live)
     }
 
@@ -99,7 +109,8 @@ impl Live {
     }
 
     async fn apply(&mut self, config: Config, occasion: Occasion) -> Result<(), Failure> {
-        let Parts { gateway, admission, store, keeper, .. } = &self.parts;
+        let Parts { gateway, store, keeper, egress, .. } = &self.parts;
+        let admission = &gateway.engine().admission;
         let known: BTreeSet<AccountId> = admission.snapshots().into_iter().map(|snapshot| snapshot.id).collect();
         let Gathered { specs, sources, places } = accounts::gather(&config, store.as_ref()).await?;
         let found = keeper.find(sources).await;
@@ -107,7 +118,7 @@ impl Live {
             let its = specs.iter().filter(|account| &*account.id.upstream == upstream);
             its.map(|account| account.max_in_flight).max().unwrap_or(1)
         };
-        let upstreams = match upstreams::build(&config, &self.upstreams, slots, &places, loopback_only()) {
+        let upstreams = match upstreams::build(&config, &self.upstreams, slots, &places, egress) {
             Ok(built) => built,
             // A file that has gone since keeps nobody from being revoked.
             Err(_) if occasion == Occasion::Store => self.upstreams.clone(),
@@ -130,10 +141,10 @@ impl Live {
             return Err(Failure::Usage("no caller key would be left, and others than this machine can call".into()));
         }
         let fetch = match occasion {
-            Occasion::Start => Some(upstreams::fetcher(&config.fetch, loopback_only())),
+            Occasion::Start => Some(upstreams::fetcher(&config.fetch, egress)),
             // The one that runs holds the places of those who wait.
             Occasion::File | Occasion::Store if self.config.fetch == config.fetch => None,
-            Occasion::File | Occasion::Store => Some(upstreams::fetcher(&config.fetch, loopback_only())),
+            Occasion::File | Occasion::Store => Some(upstreams::fetcher(&config.fetch, egress)),
         };
         let configured: BTreeSet<AccountId> = specs.iter().map(|account| account.id.clone()).collect();
         let new: Vec<AccountId> =
@@ -142,7 +153,7 @@ impl Live {
 
         // From here on nothing fails.
         let left: Vec<AccountId> = known.into_iter().filter(|id| !configured.contains(id)).collect();
-        let saved = standing::restored(standings, SystemClock.unix_ms());
+        let saved = standing::restored(standings, self.parts.unix_ms());
         keeper.take_into(found, |secrets| {
             gateway.take_up_keys(callers);
             admission.reconfigure(Setup {

@@ -3,13 +3,13 @@
 
 use super::live::Live;
 use crate::commands::Failure;
-use crate::config::Config;
+use crate::config::{Config, ConfigErrors};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
-use turnkeep_engine::ports::WallClock;
-use turnkeep_store::{Keep, SystemClock};
+use turnkeep_store::Keep;
 
 /// How often the store is asked whether anything has changed.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -21,9 +21,23 @@ const FILE_LOOK_EVERY: Duration = Duration::from_millis(500);
 /// An editor writes a file in several steps: it is read a moment after a change was seen.
 const SETTLE: Duration = Duration::from_millis(200);
 
+/// Where other configurations come from.
+pub(super) enum Source {
+    /// Nowhere.
+    Nothing,
+    /// A file, when it changes or SIGHUP comes.
+    File(PathBuf),
+    /// Whoever embeds the gateway.
+    Brought(mpsc::Receiver<Config>),
+}
+
 /// Follows for as long as the gateway runs; without a file only the store.
-pub(super) async fn follow(mut live: Live, file: Option<PathBuf>) {
-    let mut hangup = hangup();
+pub(super) async fn follow(mut live: Live, source: Source) {
+    let (file, mut hangup, mut brought) = match source {
+        Source::Nothing => (None, hangup(), None),
+        Source::File(file) => (Some(file), hangup(), None),
+        Source::Brought(configs) => (None, None, Some(configs)),
+    };
     // The store may have changed since the start has read it: the first look reads it again, whatever its revision is.
     let mut seen = None;
     let mut looks = interval(LOOK_EVERY);
@@ -39,6 +53,8 @@ pub(super) async fn follow(mut live: Live, file: Option<PathBuf>) {
     loop {
         let due = settled.unwrap_or_else(Instant::now);
         tokio::select! {
+            biased;
+            Some(config) = next_of(&mut brought) => take_up(&mut live, Ok(config), "another one was brought").await,
             () = hung_up(&mut hangup) => {
                 if let Some(file) = &file {
                     text = Config::text_hash_of(file);
@@ -77,7 +93,11 @@ pub(super) async fn follow(mut live: Live, file: Option<PathBuf>) {
 }
 
 async fn reload(live: &mut Live, file: &Path, why: &str) {
-    let outcome = match Config::load(file) {
+    take_up(live, Config::load(file), why).await;
+}
+
+async fn take_up(live: &mut Live, config: Result<Config, ConfigErrors>, why: &str) {
+    let outcome = match config {
         Ok(config) => live.take_up(config).await,
         Err(errors) => Err(Failure::from(errors)),
     };
@@ -93,8 +113,9 @@ async fn reload(live: &mut Live, file: &Path, why: &str) {
                 let later = later.join(", ");
                 tracing::warn!(why, later, "the configuration was taken up, but for what needs a restart");
             }
+            let now = live.parts.unix_ms();
             notices.change(|state| {
-                state.loaded_ms = SystemClock.unix_ms();
+                state.loaded_ms = now;
                 state.reloads += 1;
                 state.problem = None;
                 state.needs_restart = later;
@@ -107,6 +128,14 @@ async fn reload(live: &mut Live, file: &Path, why: &str) {
                 state.problem = Some(failure.to_string());
             });
         }
+    }
+}
+
+/// The next configuration that is brought, if any are.
+async fn next_of(brought: &mut Option<mpsc::Receiver<Config>>) -> Option<Config> {
+    match brought {
+        Some(configs) => configs.recv().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -131,7 +160,7 @@ async fn prune(live: &Live) {
         turns_ms: ms(keep.turns),
         evidence_ms: ms(keep.evidence),
         ledger_ms: ms(keep.ledger),
-        now_ms: SystemClock.unix_ms(),
+        now_ms: live.parts.unix_ms(),
     };
     match live.parts.store.prune(keep).await {
         Ok(pruned) => tracing::debug!(?pruned, "what is too old was removed from the store"),

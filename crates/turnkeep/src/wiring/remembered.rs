@@ -3,10 +3,9 @@
 
 use crate::commands::Failure;
 use std::sync::Arc;
-use turnkeep_engine::ports::WallClock;
 use turnkeep_http::Gateway;
 use turnkeep_policy::limits::Spend;
-use turnkeep_store::{Store, SystemClock};
+use turnkeep_store::Store;
 
 /// The window of the limits per minute.
 const MINUTE_MS: u64 = 60_000;
@@ -19,7 +18,7 @@ pub(super) async fn take_up(gateway: &Arc<Gateway>, store: &dyn Store) -> Result
         let spend = Spend { tokens: spent.tokens, nano_usd: spent.nano_usd };
         meters.remember(&spent.caller, u64::from(spent.day), spend);
     }
-    let minute_ago = SystemClock.unix_ms().saturating_sub(MINUTE_MS);
+    let minute_ago = gateway.engine().clock.unix_ms().saturating_sub(MINUTE_MS);
     for recent in store.recent(minute_ago).await.map_err(Failure::operation)? {
         meters.remember_rates(&recent.caller, recent.requests, recent.tokens);
     }

@@ -15,7 +15,7 @@ use turnkeep_engine::admission::Admission;
 use turnkeep_engine::ports::WallClock;
 use turnkeep_policy::Moment;
 use turnkeep_policy::accounts::{Saved, SavedStatus, Scope, Snapshot};
-use turnkeep_store::{CooldownRecord, CooldownScope, StandingRecord, StandingStatus, Store, StoreError, SystemClock};
+use turnkeep_store::{CooldownRecord, CooldownScope, StandingRecord, StandingStatus, Store, StoreError};
 
 /// A pause after a write that failed.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -120,37 +120,75 @@ fn record(snapshot: &Snapshot, now: Moment, wall: u64) -> StandingRecord {
     }
 }
 
-async fn write(admission: &Admission, store: &dyn Store, changed: &[Snapshot]) -> Result<(), StoreError> {
-    if changed.is_empty() {
-        return Ok(());
-    }
-    let (now, wall) = (admission.present(), SystemClock.unix_ms());
-    let rows = changed.iter().map(|snapshot| record(snapshot, now, wall)).collect();
-    let written = store.save_standing(rows).await;
-    written.inspect_err(|error| tracing::error!(%error, "accounts' standings could not be written"))
+/// Accounts' standings, and where and when they are written down.
+#[derive(Clone)]
+pub(super) struct Book {
+    admission: Arc<Admission>,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn WallClock>,
 }
 
-/// Takes up what the operator has switched while no gateway ran, for a start: before anybody is served.
-pub(super) async fn take_up_switches(admission: &Arc<Admission>, store: &dyn Store) -> Result<(), Failure> {
-    Switches::default().take_up(admission, store).await.map_err(Failure::operation)
-}
+impl Book {
+    /// Of these.
+    pub(super) fn new(admission: Arc<Admission>, store: Arc<dyn Store>, clock: Arc<dyn WallClock>) -> Book {
+        Book { admission, store, clock }
+    }
 
-/// Writes down how every account stands, for the end: also what a failing store has dropped before. Only an account that
-/// never had a standing to speak of gets none.
-pub(super) async fn save_all(admission: &Admission, store: &dyn Store) {
-    let now = admission.present();
-    let mut all: BTreeMap<AccountId, Snapshot> = BTreeMap::new();
-    for snapshot in admission.take_changes().into_iter().chain(admission.snapshots()) {
-        all.insert(snapshot.id.clone(), snapshot);
+    async fn write(&self, changed: &[Snapshot]) -> Result<(), StoreError> {
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let (now, wall) = (self.admission.present(), self.clock.unix_ms());
+        let rows = changed.iter().map(|snapshot| record(snapshot, now, wall)).collect();
+        let written = self.store.save_standing(rows).await;
+        written.inspect_err(|error| tracing::error!(%error, "accounts' standings could not be written"))
     }
-    // If the store cannot be read, none is left out.
-    if let Ok(before) = store.load_standing().await {
-        let before: BTreeSet<AccountId> = before.into_iter().map(|record| record.account).collect();
-        all.retain(|id, snapshot| before.contains(id) || snapshot.saved(now) != untouched());
+
+    /// Takes up what the operator has switched while no gateway ran, for a start: before anybody is served.
+    pub(super) async fn take_up_switches(&self) -> Result<(), Failure> {
+        Switches::default().take_up(self).await.map_err(Failure::operation)
     }
-    let all: Vec<Snapshot> = all.into_values().collect();
-    // An error is in the log; there is no later time to try again.
-    let _ = write(admission, store, &all).await;
+
+    /// Writes down how every account stands, for the end: also what a failing store has dropped before. Only an account
+    /// that never had a standing to speak of gets none.
+    pub(super) async fn save_all(&self) {
+        let now = self.admission.present();
+        let mut all: BTreeMap<AccountId, Snapshot> = BTreeMap::new();
+        for snapshot in self.admission.take_changes().into_iter().chain(self.admission.snapshots()) {
+            all.insert(snapshot.id.clone(), snapshot);
+        }
+        // If the store cannot be read, none is left out.
+        if let Ok(before) = self.store.load_standing().await {
+            let before: BTreeSet<AccountId> = before.into_iter().map(|record| record.account).collect();
+            all.retain(|id, snapshot| before.contains(id) || snapshot.saved(now) != untouched());
+        }
+        let all: Vec<Snapshot> = all.into_values().collect();
+        // An error is in the log; there is no later time to try again.
+        let _ = self.write(&all).await;
+    }
+
+    /// Writes down every change and takes up what the operator switches, for as long as the gateway runs. One task does
+    /// both: what it has in hand from before a switch is written before it, not over it.
+    pub(super) async fn keep(self) {
+        let mut switches = Switches::default();
+        let mut looks = interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                changed = self.admission.changes() => {
+                    while self.write(&changed).await.is_err() {
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                }
+                _ = looks.tick() => {
+                    if let Err(error) = switches.take_up(&self).await {
+                        tracing::warn!(%error, "what the operator has switched is not taken up yet");
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// A standing that nothing has ever changed.
@@ -163,28 +201,6 @@ fn untouched() -> Saved {
         budget: Vec::new(),
         suspension_named: None,
         cooldowns: Vec::new(),
-    }
-}
-
-/// Writes down every change and takes up what the operator switches, for as long as the gateway runs. One task does both:
-/// what it has in hand from before a switch is written before it, not over it.
-pub(super) async fn keep(admission: Arc<Admission>, store: Arc<dyn Store>) {
-    let mut switches = Switches::default();
-    let mut looks = interval(LOOK_EVERY);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            changed = admission.changes() => {
-                while write(&admission, store.as_ref(), &changed).await.is_err() {
-                    tokio::time::sleep(PAUSE).await;
-                }
-            }
-            _ = looks.tick() => {
-                if let Err(error) = switches.take_up(&admission, store.as_ref()).await {
-                    tracing::warn!(%error, "what the operator has switched is not taken up yet");
-                }
-            }
-        }
     }
 }
 

@@ -11,7 +11,7 @@ use turnkeep_engine::ports::Fetch as FetchPort;
 use turnkeep_engine::route::{Clocks, UpstreamEntry};
 use turnkeep_http::catalog::{AnyModel, Catalog, ModelEntry};
 use turnkeep_policy::accounts::UpstreamSpec;
-use turnkeep_upstream::Fetcher;
+use turnkeep_upstream::{Egress, Fetcher};
 
 /// One upstream's driver and what it was made from.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ pub(super) fn build(
     old: &Upstreams,
     slots: impl Fn(&str) -> u32,
     places: &Surroundings,
-    loopback_only: bool,
+    egress: &Egress,
 ) -> Result<Upstreams, Failure> {
     let mut out = Upstreams::new();
     for upstream in &config.upstreams {
@@ -41,7 +41,7 @@ pub(super) fn build(
             // The same driver, with its connections, processes and conversations, under other rules.
             Some(kept) => Built { entry: entry(upstream, &kept.driver), ..kept.clone() },
             None => {
-                let driver = recipe.make(&upstream.name, loopback_only)?;
+                let driver = recipe.make(&upstream.name, egress)?;
                 Built { made_from: recipe, entry: entry(upstream, &driver), driver }
             }
         };
@@ -76,8 +76,8 @@ fn entry(upstream: &Upstream, driver: &Driver) -> Arc<UpstreamEntry> {
 }
 
 /// What fetches for requests; none where the operator has it off.
-pub(super) fn fetcher(config: &Fetch, loopback_only: bool) -> Option<Arc<dyn FetchPort>> {
-    let spec = config.spec(loopback_only)?;
+pub(super) fn fetcher(config: &Fetch, egress: &Egress) -> Option<Arc<dyn FetchPort>> {
+    let spec = config.spec(!egress.is_open())?;
     Some(Arc::new(Fetcher::new(spec)))
 }
 
@@ -85,8 +85,8 @@ pub(super) fn fetcher(config: &Fetch, loopback_only: bool) -> Option<Arc<dyn Fet
 ///
 /// # Errors
 /// Usage: what the upstream names cannot be used.
-pub(crate) fn driver(upstream: &Upstream, places: &Surroundings, loopback_only: bool) -> Result<Driver, Failure> {
-    Recipe::of(upstream, places, 1)?.make(&upstream.name, loopback_only)
+pub(crate) fn driver(upstream: &Upstream, places: &Surroundings, egress: &Egress) -> Result<Driver, Failure> {
+    Recipe::of(upstream, places, 1)?.make(&upstream.name, egress)
 }
 
 /// The upstreams as admission knows them.

@@ -1,5 +1,6 @@
 //! What the driver is built from.
 
+use crate::dial::Egress;
 use crate::kind::Kind;
 use crate::spec::{CONNECT_TIMEOUT, EndpointError, EndpointSpec, MAX_CONNECTIONS};
 use std::collections::BTreeMap;
@@ -42,8 +43,8 @@ pub struct DevinSpec {
     pub connect_timeout: Duration,
     /// As [`EndpointSpec::max_connections`]; by default 1024.
     pub max_connections: usize,
-    /// As [`EndpointSpec::loopback_only`].
-    pub loopback_only: bool,
+    /// Where connections may lead.
+    pub egress: Egress,
 }
 
 /// Organisations by the name of their account.
@@ -74,7 +75,7 @@ impl DevinSpec {
             proxy: None,
             connect_timeout: CONNECT_TIMEOUT,
             max_connections: MAX_CONNECTIONS,
-            loopback_only: false,
+            egress: Egress::Network,
         }
     }
 
@@ -112,7 +113,7 @@ impl DevinSpec {
         endpoint.proxy = self.proxy;
         endpoint.connect_timeout = self.connect_timeout;
         endpoint.max_connections = self.max_connections;
-        endpoint.loopback_only = self.loopback_only;
+        endpoint.egress = self.egress.clone();
         Ok((endpoint, self.organizations, times))
     }
 }
@@ -138,7 +139,7 @@ impl fmt::Debug for DevinSpec {
             .field("proxy", &self.proxy.as_ref().map(|_| "[set]"))
             .field("connect_timeout", &self.connect_timeout)
             .field("max_connections", &self.max_connections)
-            .field("loopback_only", &self.loopback_only)
+            .field("egress", &self.egress)
             .finish()
     }
 }

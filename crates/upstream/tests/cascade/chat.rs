@@ -8,14 +8,14 @@ use turnkeep_dialect::event::{Delta, Event};
 use turnkeep_dialect::request::{self, Operation};
 use turnkeep_engine::ports::{Ask, Happening, Native, Writing};
 use turnkeep_lab::{ContentEncoding, ErrorSpec, Fault as LabFault, Lab, Point, Rule};
-use turnkeep_upstream::ConnectChat;
+use turnkeep_upstream::{ConnectChat, Egress};
 use turnkeep_upstream::rpc::{Codec, Protocol, RpcSpec};
 
 const CHAT: &str = "/turnkeep.connect.v1.ChatService/Chat";
 
 async fn answer(lab: &Lab, protocol: Protocol, codec: Codec) -> Result<String, Fault> {
     let mut spec = RpcSpec::new("up", format!("http://{}", lab.addr()));
-    (spec.protocol, spec.codec, spec.loopback_only) = (protocol, codec, true);
+    (spec.protocol, spec.codec, spec.egress) = (protocol, codec, Egress::Loopback);
     let driver = ConnectChat::new(&spec).unwrap();
     let body = r#"{"model":"m","messages":[{"role":"user","content":"hello there"}]}"#;
     let read = request::read(Dialect::Chat, Operation::Generate, body.into()).unwrap();

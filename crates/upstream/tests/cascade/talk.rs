@@ -6,7 +6,7 @@ use std::time::Duration;
 use turnkeep_engine::route::{Clocks, Handling, OnClientGone, Reuse, Route, Speech, Tier, UpstreamEntry};
 use turnkeep_lab::{Lab, LabOptions, Rule, Script, Transcript};
 use turnkeep_upstream::rpc::{Protocol, RpcSpec};
-use turnkeep_upstream::{Cascade, CascadeSpec};
+use turnkeep_upstream::{Cascade, CascadeSpec, Egress};
 
 pub const START: &str = "/turnkeep.cascade.v1.CascadeService/Start";
 pub const SEND: &str = "/turnkeep.cascade.v1.CascadeService/Send";
@@ -27,7 +27,7 @@ pub async fn lab(rules: impl IntoIterator<Item = Rule>) -> Lab {
 pub fn spec(lab: &Lab, protocol: Protocol) -> CascadeSpec {
     let mut rpc = RpcSpec::new("up", format!("http://{}", lab.addr()));
     rpc.protocol = protocol;
-    rpc.loopback_only = true;
+    rpc.egress = Egress::Loopback;
     CascadeSpec { rpc, host: None }
 }
 

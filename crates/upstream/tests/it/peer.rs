@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use turnkeep_base::{AccountId, Fault, Secret};
 use turnkeep_engine::ports::{Answer, Call, Upstream as _};
-use turnkeep_upstream::{Endpoint, EndpointSpec, Kind};
+use turnkeep_upstream::{Egress, Endpoint, EndpointSpec, Kind};
 
 pub const SECRET: &str = "sk-test-hunter2";
 pub const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
@@ -18,7 +18,7 @@ pub async fn listen() -> (TcpListener, String) {
 }
 
 pub fn spec(base_url: impl Into<String>) -> EndpointSpec {
-    EndpointSpec { loopback_only: true, ..EndpointSpec::new("lab", Kind::OpenAi, base_url) }
+    EndpointSpec { egress: Egress::Loopback, ..EndpointSpec::new("lab", Kind::OpenAi, base_url) }
 }
 
 pub fn plain(authority: &str) -> Arc<Endpoint> {

@@ -8,13 +8,14 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use turnkeep_base::{AccountId, FaultKind, Phase, Secret};
+use turnkeep_upstream::Egress;
 use turnkeep_upstream::rpc::{Codec, Protocol, Rpc, RpcCall, RpcFault, RpcReply, RpcSpec, RpcStream, Told};
 use turnkeep_wire::envelope;
 
 pub const CONNECT_PROTO: &str = "application/connect+proto";
 
 pub fn spec(base_url: impl Into<String>) -> RpcSpec {
-    RpcSpec { loopback_only: true, ..RpcSpec::new("lab", base_url) }
+    RpcSpec { egress: Egress::Loopback, ..RpcSpec::new("lab", base_url) }
 }
 
 pub fn call() -> RpcCall {

@@ -11,7 +11,7 @@ use turnkeep_dialect::request::{self, Operation};
 use turnkeep_engine::ports::{Ask, Happening, Native as _, NativeAnswer, SendFault, Writing};
 use turnkeep_lab::{Lab, LabOptions, Recorded, Script};
 use turnkeep_policy::conversations::Conversation;
-use turnkeep_upstream::{Devin, DevinSpec};
+use turnkeep_upstream::{Devin, DevinSpec, Egress};
 
 /// How long the driver waits for quiet: longer than a few looks, shorter than anybody minds.
 pub const QUIET: Duration = Duration::from_millis(500);
@@ -44,7 +44,7 @@ pub fn spec(lab: &Lab) -> DevinSpec {
         quiet: QUIET,
         poll_first: Duration::from_millis(4),
         poll_longest: Duration::from_millis(8),
-        loopback_only: true,
+        egress: Egress::Loopback,
         ..DevinSpec::new("devin")
     }
 }

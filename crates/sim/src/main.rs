@@ -1,0 +1,267 @@
+//! `turnkeep-sim`: runs seeds, the corpus and written plans, makes failing plans smaller, and proves that a seed does the
+//! same twice.
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Parser, Subcommand};
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+use turnkeep_sim::marks::Mark;
+use turnkeep_sim::plan::{Plan, draw};
+use turnkeep_sim::run::{Report, run};
+use turnkeep_sim::shrink::shrink;
+
+/// Where plans that have failed are kept; they always run.
+const REGRESSIONS: &str = "crates/sim/regressions";
+
+#[derive(Parser)]
+#[command(name = "turnkeep-sim", about = "Deterministic simulation of the whole gateway")]
+struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Run one seed, or one written plan.
+    Run {
+        /// The seed.
+        #[arg(long, conflicts_with = "plan")]
+        seed: Option<u64>,
+        /// A plan's file.
+        #[arg(long)]
+        plan: Option<PathBuf>,
+        /// Write the trace here.
+        #[arg(long)]
+        trace: Option<PathBuf>,
+        /// Print the gateway's log of this level.
+        #[arg(long)]
+        log: Option<String>,
+    },
+    /// Run many seeds, and see that everything that must occur does.
+    Corpus {
+        /// The first seed.
+        #[arg(long, default_value_t = 0)]
+        from: u64,
+        /// How many.
+        #[arg(long, default_value_t = 500)]
+        seeds: u64,
+        /// Or for so many seconds.
+        #[arg(long)]
+        seconds: Option<u64>,
+        /// Processes at once; 0: one for each core.
+        #[arg(long, default_value_t = 0)]
+        jobs: usize,
+        /// It is no failure if something never occurs.
+        #[arg(long)]
+        unmarked: bool,
+    },
+    /// Run every plan that has failed before.
+    Regressions,
+    /// Make a plan that fails smaller.
+    Shrink {
+        /// The plan's file.
+        file: PathBuf,
+        /// Runs at most.
+        #[arg(long, default_value_t = 400)]
+        runs: usize,
+    },
+    /// Run a seed in two processes, and compare their traces byte by byte.
+    Meta {
+        /// The seeds.
+        #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 3])]
+        seeds: Vec<u64>,
+    },
+}
+
+fn main() -> ExitCode {
+    match go(Arguments::parse().what) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nowhere is left to say that it cannot be said.
+            let _ = writeln!(std::io::stderr(), "{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn say(line: std::fmt::Arguments<'_>) {
+    // A reader that has gone wants no more.
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+fn go(what: What) -> Result<()> {
+    match what {
+        What::Run { seed, plan, trace, log } => {
+            if let Some(level) = log {
+                let filter = tracing_subscriber::EnvFilter::try_new(level)?;
+                tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+            }
+            let plan = match plan {
+                Some(file) => read(&file)?,
+                None => draw(seed.context("a seed or a plan is needed")?),
+            };
+            let report = run(&plan)?;
+            if let Some(file) = trace {
+                std::fs::write(&file, &report.trace).with_context(|| format!("cannot write {}", file.display()))?;
+            }
+            say(format_args!(
+                "{} turns, {} lines, {}; {} marks: {:?}",
+                report.turns,
+                report.digest.0,
+                report.digest.1,
+                report.marks.len(),
+                report.marks
+            ));
+            judge(&plan, &report)
+        }
+        What::Corpus { from, seeds, seconds, jobs, unmarked } => corpus(from, seeds, seconds, jobs, unmarked),
+        What::Regressions => regressions(),
+        What::Shrink { file, runs } => {
+            let fails = |plan: &Plan| match run(plan) {
+                Ok(report) => report.broken,
+                Err(error) => vec![format!("set-up: {error:#}")],
+            };
+            let tell = |plan: &Plan| {
+                let turns: usize = plan.talks.iter().map(|talk| talk.turns.len()).sum();
+                say(format_args!("{turns} turns, {} faults, {} events", plan.faults.len(), plan.events.len()));
+            };
+            let plan = shrink(read(&file)?, runs, fails, tell);
+            let smaller = file.with_extension("small.json");
+            write(&smaller, &plan)?;
+            say(format_args!("{}: {:#?}", smaller.display(), fails(&plan)));
+            Ok(())
+        }
+        What::Meta { seeds } => meta(&seeds),
+    }
+}
+
+fn read(file: &Path) -> Result<Plan> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} is no plan", file.display()))
+}
+
+fn write(file: &Path, plan: &Plan) -> Result<()> {
+    let text = serde_json::to_string_pretty(plan)?;
+    std::fs::write(file, text + "\n").with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// Fails if something did not hold: the plan is written down, and what replays it is told.
+fn judge(plan: &Plan, report: &Report) -> Result<()> {
+    if report.broken.is_empty() {
+        return Ok(());
+    }
+    let file = Path::new(REGRESSIONS).join(format!("seed-{}.json", plan.seed));
+    write(&file, plan)?;
+    let broken = report.broken.join("\n  ");
+    bail!(
+        "seed {}: {} thing(s) did not hold\n  {broken}\nreplay: cargo run -p turnkeep-sim -- run --plan {}",
+        plan.seed,
+        report.broken.len(),
+        file.display()
+    )
+}
+
+fn corpus(from: u64, seeds: u64, seconds: Option<u64>, jobs: usize, unmarked: bool) -> Result<()> {
+    let begun = Instant::now();
+    let jobs = if jobs == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { jobs };
+    let until = seconds.map(|seconds| begun + Duration::from_secs(seconds));
+    let worker = |number: usize| -> Vec<(u64, Result<Report>)> {
+        let mut done = Vec::new();
+        let mut seed = from + number as u64;
+        let goes_on = |seed: u64| match until {
+            Some(until) => Instant::now() < until,
+            None => seed < from + seeds,
+        };
+        while goes_on(seed) {
+            let plan = draw(seed);
+            let report = run(&plan).and_then(|mut report| {
+                judge(&plan, &report)?;
+                // A corpus keeps no traces.
+                report.trace = String::new();
+                Ok(report)
+            });
+            done.push((seed, report));
+            seed += jobs as u64;
+        }
+        done
+    };
+    let worker = &worker;
+    let done: Vec<(u64, Result<Report>)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..jobs).map(|number| scope.spawn(move || worker(number))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+    });
+    let mut marks = BTreeSet::new();
+    let (mut turns, mut failed) = (0, Vec::new());
+    for (seed, report) in &done {
+        match report {
+            Ok(report) => {
+                marks.extend(report.marks.iter().copied());
+                turns += report.turns;
+            }
+            Err(error) => failed.push(format!("{seed}: {error:#}")),
+        }
+    }
+    let (took, seeds) = (begun.elapsed().as_secs_f64(), done.len());
+    say(format_args!(
+        "{seeds} seeds, {turns} turns in {took:.1} s with {jobs} at once: {:.0} turns a second and core",
+        turns as f64 / took / jobs as f64
+    ));
+    let never: Vec<Mark> = Mark::ALL.into_iter().filter(|mark| !marks.contains(mark)).collect();
+    say(format_args!("{} of {} marks have occurred; never: {never:?}", marks.len(), Mark::ALL.len()));
+    if !failed.is_empty() {
+        let shown = failed.len().min(5);
+        bail!("{} of {seeds} seeds failed, the first {shown}:\n{}", failed.len(), failed[..shown].join("\n"));
+    }
+    if !never.is_empty() && !unmarked {
+        bail!("what must occur somewhere did not: {never:?}");
+    }
+    Ok(())
+}
+
+fn regressions() -> Result<()> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(REGRESSIONS)
+        .with_context(|| format!("cannot read {REGRESSIONS}"))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .collect();
+    files.sort();
+    for file in &files {
+        let plan = read(file)?;
+        let report = run(&plan)?;
+        if !report.broken.is_empty() {
+            bail!("{}: {}", file.display(), report.broken.join("\n  "));
+        }
+    }
+    say(format_args!("{} regressions hold", files.len()));
+    Ok(())
+}
+
+fn meta(seeds: &[u64]) -> Result<()> {
+    let program = std::env::current_exe()?;
+    for seed in seeds {
+        let folder = std::env::temp_dir().join(format!("turnkeep-sim-{}-{seed}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        let one = |name: &str| -> Result<String> {
+            let trace = folder.join(name);
+            let seed = seed.to_string();
+            let mut command = Command::new(&program);
+            let output = command.args(["run", "--seed", &seed, "--trace"]).arg(&trace).output()?;
+            if !trace.exists() {
+                bail!("seed {seed}: {}", String::from_utf8_lossy(&output.stderr));
+            }
+            Ok(std::fs::read_to_string(&trace)?)
+        };
+        let (first, second) = (one("first")?, one("second")?);
+        std::fs::remove_dir_all(&folder)?;
+        if first != second {
+            let at = first.lines().zip(second.lines()).position(|(one, other)| one != other).unwrap_or_default();
+            let line = |text: &str| text.lines().nth(at).unwrap_or("the end").to_owned();
+            bail!("seed {seed} does not do the same twice; line {}:\n  {}\n  {}", at + 1, line(&first), line(&second));
+        }
+        say(format_args!("seed {seed}: two processes, {} lines, the same to the byte", first.lines().count()));
+    }
+    Ok(())
+}

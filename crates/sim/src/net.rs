@@ -1,0 +1,182 @@
+//! The network of a run: the upstreams, each a lab of its own behind simulated connections, and the way clients take to the
+//! gateway that runs.
+
+use crate::link::{Accepted, Cutter, End, Line, connect};
+use crate::pipe::{Befalls, Carries};
+use crate::plan::{Family, Plan};
+use crate::script;
+use crate::streams::Stream;
+use crate::trace::Trace;
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use turnkeep_http::Link;
+use turnkeep_lab::Lab;
+use turnkeep_upstream::{Dial, Dialled};
+
+/// Clients' connections that wait to be accepted.
+const BACKLOG: usize = 1024;
+
+/// Where a family's upstream is.
+pub fn host(family: Family) -> String {
+    format!("{}.sim", family.name())
+}
+
+struct Upstream {
+    lab: Lab,
+    refused_until: Option<Instant>,
+    connections: Vec<Cutter>,
+    /// Bytes of connections that no longer count are cut at.
+    made: u64,
+}
+
+/// Everything that connects.
+pub struct Net {
+    seed: u64,
+    trace: Arc<Trace>,
+    upstreams: Mutex<BTreeMap<String, Upstream>>,
+    clients: AtomicU64,
+    front: Mutex<Option<mpsc::Sender<Box<dyn Link>>>>,
+}
+
+impl Net {
+    /// The upstreams of a plan, none of them connected yet.
+    pub fn of(plan: &Plan, trace: Arc<Trace>) -> Arc<Net> {
+        let upstream = |family: Family| {
+            let lab = Lab::unbound(script::of(plan, family));
+            (host(family), Upstream { lab, refused_until: None, connections: Vec::new(), made: 0 })
+        };
+        let upstreams = plan.upstreams.iter().map(|upstream_| upstream(upstream_.family)).collect();
+        Arc::new(Net {
+            seed: plan.seed,
+            trace,
+            upstreams: Mutex::new(upstreams),
+            clients: AtomicU64::new(0),
+            front: Mutex::new(None),
+        })
+    }
+
+    /// Looks at an upstream's lab.
+    pub fn lab<T>(&self, family: Family, look: impl FnOnce(&Lab) -> T) -> Option<T> {
+        self.upstreams.lock().get(&host(family)).map(|upstream| look(&upstream.lab))
+    }
+
+    /// From now on clients come to a new gateway, through this.
+    pub fn open_front(&self) -> mpsc::Receiver<Box<dyn Link>> {
+        let (front, back) = mpsc::channel(BACKLOG);
+        *self.front.lock() = Some(front);
+        back
+    }
+
+    /// No gateway is there any more.
+    pub fn close_front(&self) {
+        *self.front.lock() = None;
+    }
+
+    /// A client's connection; `None`: it is refused.
+    pub fn client(&self, back: Option<Befalls>) -> Option<(End, Cutter)> {
+        let number = self.clients.fetch_add(1, Ordering::Relaxed);
+        let mut stream = Stream::of(self.seed, &format!("client line {number}"));
+        let line = Line { carries: carries(&mut stream), there: None, back };
+        let front = self.front.lock().clone()?;
+        let (mine, theirs) = connect(self.seed, &format!("client {number}"), line);
+        let cutter = theirs.cutter();
+        front.try_send(Box::new(Accepted(Arc::new(theirs)))).ok()?;
+        Some((mine, cutter))
+    }
+
+    /// Refuses connections to an upstream for a time.
+    pub fn refuse(&self, family: Family, time: Duration) {
+        if let Some(upstream) = self.upstreams.lock().get_mut(&host(family)) {
+            upstream.refused_until = Some(Instant::now() + time);
+        }
+    }
+
+    /// Resets every connection to an upstream.
+    pub fn cut(&self, family: Family) {
+        if let Some(upstream) = self.upstreams.lock().get_mut(&host(family)) {
+            upstream.connections.drain(..).for_each(Cutter::cut);
+        }
+    }
+
+    /// Resets every connection to every upstream: who has made them is gone.
+    pub fn cut_all(&self) {
+        for upstream in self.upstreams.lock().values_mut() {
+            upstream.connections.drain(..).for_each(Cutter::cut);
+        }
+    }
+
+    /// From now on nothing goes wrong upstream.
+    pub fn heal(&self) {
+        for upstream in self.upstreams.lock().values_mut() {
+            upstream.lab.set_script(script::healthy());
+            upstream.refused_until = None;
+        }
+    }
+
+    fn dial(&self, host: &str) -> io::Result<End> {
+        let mut upstreams = self.upstreams.lock();
+        let upstream = upstreams.get_mut(host).ok_or(io::ErrorKind::NotFound)?;
+        if upstream.refused_until.is_some_and(|until| until > Instant::now()) {
+            self.trace.note(format_args!("dial {host} refused"));
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
+        upstream.made += 1;
+        let name = format!("{host} {}", upstream.made);
+        let mut stream = Stream::of(self.seed, &format!("line {name}"));
+        let line = Line { carries: carries(&mut stream), there: None, back: None };
+        let (mine, theirs) = connect(self.seed, &name, line);
+        upstream.connections.retain(Cutter::is_open);
+        upstream.connections.push(mine.cutter());
+        self.trace.note(format_args!("dial {name}"));
+        tokio::spawn(upstream.lab.bring(Box::new(theirs)));
+        Ok(mine)
+    }
+}
+
+fn carries(stream: &mut Stream) -> Carries {
+    let slowest = stream.one_of(&[100, 1000, 20_000]);
+    Carries {
+        delay_us: (50, 50 + slowest),
+        piece: stream.one_of(&[7, 200, 1500, 16_384]),
+        window: stream.one_of(&[2048, 65_536]) as usize,
+    }
+}
+
+/// The way out of one life of the gateway.
+pub struct WayOut {
+    net: Arc<Net>,
+    over: AtomicBool,
+}
+
+impl WayOut {
+    /// Open, until [`WayOut::end`].
+    pub fn through(net: Arc<Net>) -> Arc<WayOut> {
+        Arc::new(WayOut { net, over: AtomicBool::new(false) })
+    }
+
+    /// The process is gone.
+    pub fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+        self.net.cut_all();
+    }
+}
+
+impl Dial for WayOut {
+    fn dial(&self, host: &str, _: u16) -> BoxFuture<'_, io::Result<Box<dyn Dialled>>> {
+        let host = host.to_owned();
+        Box::pin(async move {
+            if self.over.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::NetworkDown.into());
+            }
+            tokio::time::sleep(Duration::from_micros(300)).await;
+            self.net.dial(&host).map(|end| Box::new(end) as Box<dyn Dialled>)
+        })
+    }
+}

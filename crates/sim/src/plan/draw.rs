@@ -1,0 +1,139 @@
+//! Draws a plan from a seed.
+
+use super::{Client, Dialect, Event, Family, Fault, Happens, Plan, Talk, Turn, Upstream, What};
+use crate::streams::Stream;
+
+/// Turns of a run, at least.
+const TURNS: usize = 200;
+
+/// The plan of this seed: at least 200 turns, 3 accounts, 2 callers and 5 faults.
+pub fn draw(seed: u64) -> Plan {
+    let mut stream = Stream::of(seed, "plan");
+    let upstreams = upstreams(&mut stream);
+    let callers = stream.within(2..=4) as u8;
+    let length_ms = stream.within(60..=600) * 1000;
+    let talks = talks(&mut stream, &upstreams, callers, length_ms);
+    let faults = faults(&mut stream, &upstreams);
+    let events = events(&mut stream, &upstreams, length_ms);
+    Plan { seed, upstreams, callers, finish: stream.percent(30), talks, faults, events }
+}
+
+fn upstreams(stream: &mut Stream) -> Vec<Upstream> {
+    let mut all = Family::ALL.to_vec();
+    let many = stream.within(2..=4) as usize;
+    let mut chosen = Vec::new();
+    while chosen.len() < many {
+        let at = stream.within(0..=all.len() as u64 - 1) as usize;
+        let (accounts, max_in_flight) = (stream.within(2..=3) as u8, stream.one_of(&[1, 2, 8]));
+        chosen.push(Upstream { family: all.remove(at), accounts, max_in_flight });
+    }
+    chosen.sort_by_key(|upstream| upstream.family);
+    chosen
+}
+
+fn talks(stream: &mut Stream, upstreams: &[Upstream], callers: u8, length_ms: u64) -> Vec<Talk> {
+    let mut talks = Vec::new();
+    let mut turns = 0;
+    while turns < TURNS {
+        let family = stream.one_of(upstreams).family;
+        let model = if stream.percent(50) { "any" } else { family.name() };
+        let begins = stream.within(0..=length_ms);
+        let many = if stream.percent(60) { 1 } else { stream.within(2..=8) };
+        let mut at_ms = begins;
+        let talk = Talk {
+            caller: stream.within(0..=u64::from(callers) - 1) as u8,
+            dialect: stream.one_of(&Dialect::ALL),
+            model: model.to_owned(),
+            stream: stream.percent(75),
+            turns: (0..many)
+                .map(|_| {
+                    at_ms += stream.within(0..=4000);
+                    turn(stream, at_ms)
+                })
+                .collect(),
+        };
+        turns += talk.turns.len();
+        talks.push(talk);
+    }
+    talks
+}
+
+fn turn(stream: &mut Stream, at_ms: u64) -> Turn {
+    let client = match stream.within(1..=100) {
+        1..=70 => Client::Stays,
+        71..=78 => Client::LeavesAfter(stream.within(0..=3000)),
+        79..=80 => Client::Returns(stream.within(0..=3000)),
+        81..=86 => Client::ResetsAt(stream.within(0..=2500)),
+        87..=94 => Client::Slow(stream.within(1..=2000)),
+        _ => Client::Twice,
+    };
+    let words = if stream.percent(3) { stream.within(200..=2000) } else { stream.within(1..=40) } as u16;
+    let idempotency = stream.percent(10).then(|| stream.within(0..=255) as u8);
+    Turn { at_ms, words, idempotency, client }
+}
+
+fn faults(stream: &mut Stream, upstreams: &[Upstream]) -> Vec<Fault> {
+    let many = stream.within(5..=40);
+    let fault = |stream: &mut Stream| {
+        let upstream = stream.one_of(upstreams);
+        let account = stream.within(0..=u64::from(upstream.accounts) - 1) as u8;
+        // Several of a kind in a row are what standing is about.
+        Fault { family: upstream.family, account, nth: stream.within(1..=60) as u32, what: what(stream) }
+    };
+    let mut all = Vec::new();
+    for _ in 0..many {
+        let first = fault(stream);
+        let run = if stream.percent(25) { stream.within(2..=6) as u32 } else { 1 };
+        all.extend((0..run).map(|more| Fault { nth: first.nth + more, ..first }));
+    }
+    all
+}
+
+fn what(stream: &mut Stream) -> What {
+    let whats = [
+        What::Limited(stream.within(1..=90)),
+        What::LimitedBare,
+        What::Rejected,
+        What::Quota,
+        What::Suspended,
+        What::NoModel,
+        What::Invalid,
+        What::Status500,
+        What::Status503,
+        What::Overloaded,
+        What::Html,
+        What::ResetBefore,
+        What::CloseBefore,
+        What::ResetMid,
+        What::CloseMid,
+        What::NoTerminal,
+        What::Hang,
+        What::BadJson,
+        What::ErrorInStream,
+        What::Slow(stream.within(10..=5000)),
+        What::Late(stream.within(100..=90_000)),
+    ];
+    stream.one_of(&whats)
+}
+
+fn events(stream: &mut Stream, upstreams: &[Upstream], length_ms: u64) -> Vec<Event> {
+    let many = stream.within(0..=6);
+    let mut all: Vec<Event> = (0..many)
+        .map(|_| {
+            let upstream = stream.one_of(upstreams);
+            let (family, account) = (upstream.family, stream.within(0..=u64::from(upstream.accounts) - 1) as u8);
+            let what = match stream.within(1..=8) {
+                1 | 2 => Happens::Crash(stream.within(0..=5000)),
+                3 => Happens::Drain,
+                4 => Happens::Remove(family, account, stream.within(100..=60_000)),
+                5 => Happens::Rotate(family, account),
+                6 => Happens::Jump(stream.within(0..=7_200_000) as i64 - 3_600_000),
+                7 => Happens::Refuse(family, stream.within(100..=20_000)),
+                _ => Happens::Cut(family),
+            };
+            Event { at_ms: stream.within(0..=length_ms), what }
+        })
+        .collect();
+    all.sort_by_key(|event| event.at_ms);
+    all
+}

@@ -1,0 +1,320 @@
+//! A run: the plan, carried out from its first event to a system at rest, and looked at.
+
+use crate::client::Clients;
+use crate::clock::Clock;
+use crate::gateway::{Changes, Ground, Running};
+use crate::marks::{Mark, Marks};
+use crate::net::Net;
+use crate::plan::{Event, Family, Happens, Plan, Talk};
+use crate::store::Seen;
+use crate::streams::Stream;
+use crate::trace::Trace;
+use crate::watch::Watch;
+use anyhow::{Context as _, Result};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use turnkeep_policy::accounts::Status;
+use turnkeep_store::{MemoryStore, Store as _};
+
+/// Until a system whose clients have gone is at rest, at most: receipts, polls and clocks that still run.
+const REST: Duration = Duration::from_secs(2 * 60 * 60);
+/// Penalties end within a day, and what the clocks add.
+const DAY: Duration = Duration::from_secs(26 * 60 * 60);
+
+/// What became of a run.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What did not hold.
+    pub broken: Vec<String>,
+    /// What has occurred.
+    pub marks: BTreeSet<Mark>,
+    /// Requests of clients.
+    pub turns: u64,
+    /// Lines of the trace, and their hash.
+    pub digest: (u64, String),
+    /// The trace.
+    pub trace: String,
+}
+
+/// Carries a plan out.
+///
+/// # Errors
+/// The run could not be set up: its configuration does not work.
+pub fn run(plan: &Plan) -> Result<Report> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    let report = runtime.block_on(carry_out(plan.clone()));
+    // Tasks of gateways that have crashed have nothing left to do.
+    runtime.shutdown_background();
+    report
+}
+
+struct Scene {
+    ground: Ground,
+    running: Arc<Mutex<Option<Arc<Running>>>>,
+    changes: Changes,
+    life: u32,
+    watch: Arc<Watch>,
+    marks: Arc<Marks>,
+    crashed: bool,
+}
+
+async fn carry_out(plan: Plan) -> Result<Report> {
+    let trace = Trace::begin();
+    let clock = Arc::new(Clock::begin());
+    let net = Net::of(&plan, trace.clone());
+    let mut secret = [0; 32];
+    let mut stream = Stream::of(plan.seed, "pepper");
+    secret.iter_mut().for_each(|byte| *byte = stream.within(0..=255) as u8);
+    let committed = Arc::new(MemoryStore::seeded(clock.clone(), secret));
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let ground = Ground { plan, net, clock, trace, committed, seen };
+    let (watch, marks) = (Arc::new(Watch::default()), Arc::new(Marks::default()));
+    let mut scene = Scene {
+        ground,
+        running: Arc::default(),
+        changes: Changes::default(),
+        life: 0,
+        watch: watch.clone(),
+        marks: marks.clone(),
+        crashed: false,
+    };
+    scene.start().await?;
+    let looking = tokio::spawn(look(
+        scene.running.clone(),
+        scene.ground.trace.clone(),
+        scene.ground.seen.clone(),
+        watch.clone(),
+        marks.clone(),
+    ));
+    let clients = Arc::new(Clients {
+        net: scene.ground.net.clone(),
+        clock: scene.ground.clock.clone(),
+        trace: scene.ground.trace.clone(),
+        outcomes: Mutex::default(),
+        under_way: Mutex::default(),
+    });
+    let mut talks = JoinSet::new();
+    for (number, talk) in scene.ground.plan.talks.clone().into_iter().enumerate() {
+        talks.spawn(clients.clone().go(number, talk));
+    }
+    for event in timeline(&scene.ground.plan.events) {
+        let wait = event.at_ms.saturating_sub(scene.ground.clock.elapsed_ms());
+        sleep(Duration::from_millis(wait)).await;
+        scene.happens(event.what).await?;
+    }
+    while talks.join_next().await.is_some() {}
+    scene.end(&clients).await?;
+    looking.abort();
+    for outcome in clients.outcomes.lock().iter() {
+        watch.told(outcome, &scene.ground.plan);
+        marks.told(outcome);
+    }
+    let turns = clients.outcomes.lock().len() as u64;
+    let trace = &scene.ground.trace;
+    Ok(Report { broken: watch.found(), marks: marks.all(), turns, digest: trace.digest(), trace: trace.text() })
+}
+
+/// Looks at the invariants after every step.
+async fn look(
+    running: Arc<Mutex<Option<Arc<Running>>>>,
+    trace: Arc<Trace>,
+    seen: Arc<Mutex<Seen>>,
+    watch: Arc<Watch>,
+    marks: Arc<Marks>,
+) {
+    loop {
+        trace.step().await;
+        let running = running.lock().clone();
+        if let Some(running) = running {
+            watch.step(&running, &seen);
+            marks.step(&running, &seen);
+        }
+    }
+}
+
+/// Every event, and what takes those back that pass, in the order of their times.
+fn timeline(events: &[Event]) -> Vec<Event> {
+    let back = |event: &Event| match event.what {
+        Happens::Remove(family, account, ms) => {
+            Some(Event { at_ms: event.at_ms + ms, what: Happens::Remove(family, account, 0) })
+        }
+        Happens::Crash(_)
+        | Happens::Drain
+        | Happens::Rotate(..)
+        | Happens::Jump(_)
+        | Happens::Refuse(..)
+        | Happens::Cut(_) => None,
+    };
+    let mut all: Vec<Event> = events.iter().copied().chain(events.iter().filter_map(back)).collect();
+    all.sort_by_key(|event| event.at_ms);
+    all
+}
+
+impl Scene {
+    async fn start(&mut self) -> Result<()> {
+        let running = self.ground.start(self.life, &self.changes).await?;
+        self.life += 1;
+        *self.running.lock() = Some(Arc::new(running));
+        Ok(())
+    }
+
+    /// The gateway that runs, taken out of its place: nobody else holds it for longer than a look.
+    async fn take(&self) -> Result<Running> {
+        let mut running = self.running.lock().take().context("no gateway runs")?;
+        loop {
+            match Arc::try_unwrap(running) {
+                Ok(running) => return Ok(running),
+                Err(held) => running = held,
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn happens(&mut self, what: Happens) -> Result<()> {
+        self.ground.trace.note(format_args!("happens {what:?}"));
+        match what {
+            Happens::Crash(ms) => {
+                let running = self.take().await?;
+                self.marks.crash(&running);
+                running.crash(&self.ground.net);
+                self.crashed = true;
+                sleep(Duration::from_millis(ms)).await;
+                self.start().await?;
+            }
+            Happens::Drain => {
+                let running = self.take().await?;
+                self.marks.drain(&running);
+                running.drain(&self.ground.net).await?;
+                self.start().await?;
+            }
+            Happens::Remove(family, account, ms) => {
+                let all = self.ground.plan.upstreams.iter().find(|upstream| upstream.family == family);
+                let out = self.changes.removed.iter().filter(|(other, _)| *other == family).count() + 1;
+                if ms == 0 {
+                    self.changes.removed.remove(&(family, account));
+                } else if all.is_some_and(|upstream| out < usize::from(upstream.accounts)) {
+                    self.changes.removed.insert((family, account));
+                }
+                self.reload().await?;
+            }
+            Happens::Rotate(family, account) => {
+                *self.changes.rotated.entry((family, account)).or_default() += 1;
+                self.reload().await?;
+            }
+            Happens::Jump(ms) => self.ground.clock.jump(ms),
+            Happens::Refuse(family, ms) => self.ground.net.refuse(family, Duration::from_millis(ms)),
+            Happens::Cut(family) => self.ground.net.cut(family),
+        }
+        Ok(())
+    }
+
+    async fn reload(&self) -> Result<()> {
+        let running = self.running.lock().clone();
+        if let Some(running) = running {
+            self.marks.reload(&running);
+            running.reload(&self.ground.plan, &self.changes).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until nothing is under way, and looks at a system at rest; then lets time pass, and every account serves again.
+    async fn end(&mut self, clients: &Arc<Clients>) -> Result<()> {
+        self.ground.net.heal();
+        self.changes.removed.clear();
+        self.reload().await?;
+        let running = self.running.lock().clone().context("no gateway runs")?;
+        // Out of it the watch says what is still under way.
+        let _ = timeout(REST, at_rest(&running)).await;
+        sleep(Duration::from_secs(1)).await;
+        self.watch.rest(&running);
+        self.conversations();
+        self.serves_again(&running, clients).await;
+        let committed = self.ground.committed.ledger_entries(usize::MAX).await.unwrap_or_default();
+        self.watch.ledger(&self.ground.seen.lock(), &committed, self.crashed);
+        for family in [Family::Chat, Family::Messages, Family::Responses, Family::Gemini] {
+            let reported = self.ground.net.lab(family, |lab| {
+                lab.requests().into_iter().filter_map(|request| request.reported).collect::<Vec<_>>()
+            });
+            if let Some(reported) = reported {
+                self.watch.meter(family, &committed, reported);
+            }
+        }
+        Ok(())
+    }
+
+    fn conversations(&self) {
+        let transcripts = self.ground.net.lab(Family::Cascade, turnkeep_lab::Lab::transcripts).unwrap_or_default();
+        for transcript in transcripts {
+            let said: Vec<String> = transcript.said().into_iter().filter(|text| text.starts_with("user")).map(str::to_owned).collect();
+            self.watch.conversation(&format!("conversation {}", transcript.name), &said);
+        }
+        let sessions = self.ground.net.lab(Family::Devin, turnkeep_lab::Lab::devin_sessions).unwrap_or_default();
+        for session in sessions {
+            let said = session.messages.iter().filter(|message| message.source == "user");
+            let said: Vec<String> = said.map(|message| message.message.clone()).collect();
+            let callers: Vec<String> = said.clone();
+            self.watch.conversation(&format!("session {}", session.session_id), &callers);
+        }
+    }
+
+    async fn serves_again(&self, running: &Arc<Running>, clients: &Arc<Clients>) {
+        tokio::time::advance(DAY).await;
+        sleep(Duration::from_secs(5)).await;
+        let admission = &running.gateway.engine().admission;
+        let now = admission.present();
+        for account in admission.snapshots() {
+            if account.standing.cooldowns().running(now).next().is_some() {
+                self.watch.broken(12, format_args!("{} cools down after a day of rest", account.id));
+            }
+        }
+        for upstream in &self.ground.plan.upstreams {
+            let usable = admission.snapshots().into_iter().any(|account| {
+                *account.id.upstream == *upstream.family.name()
+                    && matches!(account.standing.status(), Status::Active | Status::Errored { .. })
+            });
+            if !usable {
+                continue;
+            }
+            let talk = Talk {
+                caller: 0,
+                dialect: crate::plan::Dialect::Chat,
+                model: upstream.family.name().to_owned(),
+                stream: true,
+                turns: vec![crate::plan::Turn {
+                    at_ms: 0,
+                    words: 3,
+                    idempotency: None,
+                    client: crate::plan::Client::Stays,
+                }],
+            };
+            let number = 1_000_000 + clients.outcomes.lock().len();
+            clients.clone().go(number, talk).await;
+            let served = clients.outcomes.lock().iter().any(|outcome| {
+                outcome.talk == number && matches!(outcome.end, crate::reply::End::Finished(_))
+            });
+            if !served {
+                let last = clients.outcomes.lock().last().map(|outcome| format!("{outcome:?}")).unwrap_or_default();
+                self.watch.broken(12, format_args!("{} does not serve after a day of rest: {last}", upstream.family.name()));
+            }
+        }
+        // Again until all is closed.
+        let _ = timeout(REST, at_rest(running)).await;
+        sleep(Duration::from_secs(1)).await;
+    }
+}
+
+async fn at_rest(running: &Running) {
+    let engine = running.gateway.engine();
+    loop {
+        let in_flight = engine.admission.snapshots().iter().any(|account| account.in_flight > 0);
+        let open = engine.tally.turns_open.load(std::sync::atomic::Ordering::Acquire) > 0;
+        if !in_flight && !open && engine.admission.waiting() == 0 {
+            return;
+        }
+        sleep(Duration::from_millis(250)).await;
+    }
+}

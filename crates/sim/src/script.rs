@@ -1,0 +1,74 @@
+//! A plan's faults as a lab's script.
+
+use crate::plan::{Family, Fault, Plan, What};
+use turnkeep_lab::{ErrorSpec, Fault as LabFault, Point, Rule, Script};
+
+/// The credential of an account.
+pub fn secret(family: Family, account: u8, rotated: u32) -> String {
+    format!("secret-{}-{account}-{rotated}", family.name())
+}
+
+/// What an account's credentials have in common.
+fn secrets(family: Family, account: u8) -> String {
+    format!("secret-{}-{account}-*", family.name())
+}
+
+/// The script of a family's upstream.
+pub fn of(plan: &Plan, family: Family) -> Script {
+    let mut script = healthy();
+    let its = plan.faults.iter().filter(|fault| fault.family == family);
+    let rules = its.map(rule).collect::<Vec<_>>();
+    script.rule.splice(0..0, rules);
+    script
+}
+
+/// Without faults. Questions that ask for a long answer get one.
+pub fn healthy() -> Script {
+    let long = |words: u32| Rule { body_contains: Some(format!("tell {words} words")), words: Some(words), ..Rule::default() };
+    Script::of([long(500), long(3000)])
+}
+
+fn rule(fault: &Fault) -> Rule {
+    let Fault { family, account, nth, what } = *fault;
+    let base = Rule {
+        account: Some(secrets(family, account)),
+        nth: Some(nth),
+        times: Some(1),
+        ..Rule::default()
+    };
+    let error = |status: u16, code: Option<&str>, retry_after: Option<u64>| {
+        Some(ErrorSpec { status: Some(status), code: code.map(str::to_owned), retry_after, ..ErrorSpec::default() })
+    };
+    let broken = |fault: LabFault| Rule { fault: Some(fault), ..base.clone() };
+    match what {
+        What::Limited(seconds) => Rule { error: error(429, None, Some(seconds)), ..base },
+        What::LimitedBare => Rule { error: error(429, None, None), ..base },
+        What::Rejected => Rule { error: error(401, Some("invalid_api_key"), None), ..base },
+        What::Quota => Rule { error: error(429, Some("insufficient_quota"), None), ..base },
+        What::Suspended => Rule { error: error(403, Some("account_suspended"), None), ..base },
+        What::NoModel => Rule { error: error(404, Some("model_not_found"), None), ..base },
+        What::Invalid => Rule { error: error(400, None, None), ..base },
+        What::Status500 => Rule { error: error(500, None, None), ..base },
+        What::Status503 => Rule { error: error(503, None, None), ..base },
+        What::Overloaded => Rule { error: error(529, None, None), ..base },
+        What::Html => broken(LabFault::Html),
+        What::ResetBefore => broken(LabFault::ResetBeforeReply),
+        What::CloseBefore => broken(LabFault::CloseBeforeReply),
+        What::ResetMid => Rule { fault_at: Some(Point::AfterWords(nth % 9)), ..broken(LabFault::ResetMidStream) },
+        What::CloseMid => Rule { fault_at: Some(Point::AfterWords(nth % 9)), ..broken(LabFault::CloseMidStream) },
+        What::NoTerminal => broken(LabFault::NoTerminal),
+        What::Hang => Rule { fault_at: Some(hang(nth)), ..broken(LabFault::Hang) },
+        What::BadJson => broken(LabFault::BadJson),
+        What::ErrorInStream => broken(LabFault::ErrorInStream),
+        What::Slow(ms) => Rule { word_delay_ms: ms, ..base },
+        What::Late(ms) => Rule { before_headers_delay_ms: ms, ..base },
+    }
+}
+
+fn hang(nth: u32) -> Point {
+    match nth % 3 {
+        0 => Point::BeforeHeaders,
+        1 => Point::AfterPreamble,
+        _ => Point::AfterWords(2),
+    }
+}
