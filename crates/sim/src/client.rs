@@ -166,7 +166,7 @@ impl Clients {
             Client::ResetsAt(bytes) => Some(Befalls::Reset(bytes)),
             Client::Stays | Client::LeavesAfter(_) | Client::Returns(_) | Client::Slow(_) | Client::Twice => None,
         };
-        let Some((link, _)) = self.net.client(back) else { return false };
+        let Some(link) = self.net.client(back) else { return false };
         let Ok((mut sender, connection)) = http1::handshake(TokioIo::new(link)).await else { return false };
         // It ends with this function: a client that leaves takes its connection along.
         let mut serving = tokio::task::JoinSet::new();

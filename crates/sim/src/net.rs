@@ -42,6 +42,7 @@ pub struct Net {
     trace: Arc<Trace>,
     upstreams: Mutex<BTreeMap<String, Upstream>>,
     clients: AtomicU64,
+    accepted: Mutex<Vec<Cutter>>,
     front: Mutex<Option<mpsc::Sender<Box<dyn Link>>>>,
 }
 
@@ -58,6 +59,7 @@ impl Net {
             trace,
             upstreams: Mutex::new(upstreams),
             clients: AtomicU64::new(0),
+            accepted: Mutex::default(),
             front: Mutex::new(None),
         })
     }
@@ -80,15 +82,17 @@ impl Net {
     }
 
     /// A client's connection; `None`: it is refused.
-    pub fn client(&self, back: Option<Befalls>) -> Option<(End, Cutter)> {
+    pub fn client(&self, back: Option<Befalls>) -> Option<End> {
         let number = self.clients.fetch_add(1, Ordering::Relaxed);
         let mut stream = Stream::of(self.seed, &format!("client line {number}"));
         let line = Line { carries: carries(&mut stream), there: None, back };
         let front = self.front.lock().clone()?;
         let (mine, theirs) = connect(self.seed, &format!("client {number}"), line);
-        let cutter = theirs.cutter();
+        let mut accepted = self.accepted.lock();
+        accepted.retain(Cutter::is_open);
+        accepted.push(theirs.cutter());
         front.try_send(Box::new(Accepted(Arc::new(theirs)))).ok()?;
-        Some((mine, cutter))
+        Some(mine)
     }
 
     /// Refuses connections to an upstream for a time.
@@ -105,8 +109,9 @@ impl Net {
         }
     }
 
-    /// Resets every connection to every upstream: who has made them is gone.
+    /// Resets every connection that a gateway has, to upstreams and to clients: its process is gone.
     pub fn cut_all(&self) {
+        self.accepted.lock().drain(..).for_each(Cutter::cut);
         for upstream in self.upstreams.lock().values_mut() {
             upstream.connections.drain(..).for_each(Cutter::cut);
         }

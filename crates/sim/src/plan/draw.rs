@@ -83,7 +83,7 @@ fn faults(stream: &mut Stream, upstreams: &[Upstream]) -> Vec<Fault> {
     let mut all = Vec::new();
     for _ in 0..many {
         let first = fault(stream);
-        let run = if stream.percent(25) { stream.within(2..=6) as u32 } else { 1 };
+        let run = if stream.percent(25) || first.what == What::Rejected { stream.within(2..=7) as u32 } else { 1 };
         all.extend((0..run).map(|more| Fault { nth: first.nth + more, ..first }));
     }
     all
