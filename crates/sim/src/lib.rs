@@ -3,6 +3,7 @@
 //! a seed; the same seed does the same, to the byte of its trace. `docs/simulation.md` tells what is looked at.
 
 mod ask;
+pub mod bugs;
 mod client;
 mod clock;
 mod gateway;
