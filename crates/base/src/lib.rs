@@ -14,6 +14,7 @@ pub mod limit;
 pub mod price;
 pub mod receipt;
 pub mod secret;
+pub mod seeded;
 pub mod usage;
 pub mod verdict;
 

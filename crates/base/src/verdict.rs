@@ -5,6 +5,7 @@
 
 use crate::fault::{Fault, FaultKind};
 use crate::limit;
+use crate::seeded;
 use std::time::Duration;
 
 /// Whose fault it is.
@@ -487,6 +488,7 @@ pub fn verdict(fault: &Fault) -> Verdict {
         false => (row.origin, row.effect, row.health),
     };
     let charge = match effect {
+        _ if is_seeded(fault.kind) => Some(Charge(())),
         Effect::Budget | Effect::Suspend => Some(Charge(())),
         Effect::None
         | Effect::QuotaCooldown
@@ -497,6 +499,14 @@ pub fn verdict(fault: &Fault) -> Verdict {
         | Effect::Misconfigured => None,
     };
     Verdict { row, origin, effect, health, charge }
+}
+
+/// A bug that is put in on purpose charges for this.
+fn is_seeded(kind: FaultKind) -> bool {
+    seeded::is("charge-in-the-fallthrough") && kind == FaultKind::Unclassified
+        || seeded::is("charge-for-the-network") && kind == FaultKind::ConnectionReset
+        || seeded::is("charge-for-a-rate-limit") && kind == FaultKind::RateLimited
+        || seeded::is("charge-for-the-request") && kind == FaultKind::RequestInvalid
 }
 
 /// Whether an attempt that ended so counts against the turn's attempts: refused and certainly unsent ones do not, nor one whose

@@ -402,6 +402,9 @@ impl Admission {
 
     /// Hands free slots to waiters, in order of fairness, and sends those back who no longer wait for a slot.
     fn serve_waiters(self: &Arc<Self>) {
+        if turnkeep_base::seeded::is("a-waiter-is-never-woken") {
+            return;
+        }
         loop {
             let (grant, lease) = {
                 let mut inner = self.inner.lock();
@@ -684,6 +687,9 @@ impl SlotLease {
         }
         let judged = inner.pool.judge(admission.now(), taken, fault, bearing);
         inner.pool.true_up(admission.now(), taken, tokens);
+        if turnkeep_base::seeded::is("a-slot-leaked-on-a-fault") {
+            self.taken = None;
+        }
         if judged.changed {
             admission.changed(&mut inner, self.account);
         }

@@ -7,7 +7,7 @@ use crate::evidence;
 use crate::machine::AttemptEnd;
 use crate::ports::{AttemptClosed, AttemptOpened, AttemptOutcome, Ledger, Spent, WallClock};
 use std::sync::Arc;
-use turnkeep_base::{AttemptId, Fault, Price};
+use turnkeep_base::{AttemptId, Fault, Price, seeded};
 use turnkeep_dialect::reply::Facts;
 use turnkeep_policy::accounts::{Bearing, ChargeRef, Judged};
 use turnkeep_policy::settle::{self, AttemptEffects, AttemptFacts, OnAccount, Outcome};
@@ -113,6 +113,9 @@ impl OpenAttempt {
                 charge = self.judge(engine, lease, fault, bearing, tokens).charge;
             }
             // Dropped, a lease gives its slot back and nothing else happens.
+            (Some(lease), OnAccount::Release, _) if seeded::is("a-slot-leaked-by-a-client-that-left") => {
+                std::mem::forget(lease);
+            }
             (Some(_), OnAccount::Judge { .. }, None) | (Some(_), OnAccount::Release, _) | (None, _, _) => {}
         }
         if effects.sent {
@@ -124,7 +127,13 @@ impl OpenAttempt {
         tally.cost_nano_usd.add_many(effects.cost.unwrap_or(0));
         let entry = self.entry(&effects, units);
         self.end = End::Known(entry.clone());
-        let closed = self.ledger.close(entry).await;
+        if seeded::is("an-attempt-closed-twice") {
+            let _ = self.ledger.close(entry.clone()).await;
+        }
+        let closed = match effects.outcome {
+            Outcome::Failed(_) if seeded::is("an-attempt-never-closed") => Ok(()),
+            Outcome::Failed(_) | Outcome::Completed | Outcome::Interrupted => self.ledger.close(entry).await,
+        };
         self.end = End::Done;
         if let Err(error) = closed {
             tracing::error!(attempt = %self.attempt, %error, "a ledger entry could not be closed; it will be at the next start");

@@ -5,6 +5,7 @@
 //! (`turnkeep_base::verdict`); this decides only whether it is judged at all.
 
 use crate::accounts::Bearing;
+use turnkeep_base::seeded;
 use turnkeep_base::verdict::counts;
 use turnkeep_base::{Fault, FaultKind, NanoUsd, Price, Usage};
 
@@ -115,7 +116,9 @@ pub fn attempt(facts: &AttemptFacts<'_>) -> AttemptEffects {
         AttemptEnd::Failed(fault) => (Outcome::Failed(fault.kind), free),
         // What the upstream refused cost nothing; what it was at work on is estimated.
         AttemptEnd::Interrupted { late: Some(_) } | AttemptEnd::Unsent => (Outcome::Interrupted, free),
-        AttemptEnd::Interrupted { late: None } => (Outcome::Interrupted, measured(facts, false)),
+        AttemptEnd::Interrupted { late: None } => {
+            (Outcome::Interrupted, measured(facts, seeded::is("an-interrupted-answer-is-exact")))
+        }
     };
     let tokens = usage.input.saturating_add(usage.output);
     let account = match facts.end {
@@ -199,7 +202,7 @@ pub fn turn(facts: &TurnFacts) -> TurnEffects {
         TurnOutcome::Left => (false, Some(LeftAt::BeforeAnswer)),
         TurnOutcome::Stopped | TurnOutcome::Failed => (false, None),
     };
-    let keep = completed && facts.recorded;
+    let keep = (completed || seeded::is("half-an-answer-is-kept")) && facts.recorded;
     TurnEffects { left, remember: keep && facts.idempotent, publish: keep }
 }
 
@@ -262,7 +265,7 @@ pub fn delivery(facts: &DeliveryFacts) -> DeliveryEffects {
         commit: facts.receipt && made,
         cache: facts.receipt && facts.source != Source::Cache && facts.recorded && facts.cacheable,
         // A kept answer that does not arrive stays where it is.
-        hold: !facts.receipt && made && facts.recorded,
+        hold: (!facts.receipt || seeded::is("what-arrived-is-held")) && made && facts.recorded,
         spend: facts.receipt,
     }
 }

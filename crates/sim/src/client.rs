@@ -137,7 +137,9 @@ impl Clients {
         let exchange = self.exchange(talk, turn, before, asked, &mut outcome, &mut told);
         let ended = match turn.client {
             Client::LeavesAfter(ms) | Client::Returns(ms) => timeout(Duration::from_millis(ms), exchange).await.ok(),
-            Client::Stays | Client::ResetsAt(_) | Client::Slow(_) | Client::Twice => timeout(LONGEST, exchange).await.ok(),
+            Client::Stays | Client::ResetsAt(_) | Client::Slow(_) | Client::Twice => {
+                timeout(LONGEST, exchange).await.ok()
+            }
         };
         outcome.read_whole = matches!(ended, Some(true));
         outcome.took = begun.elapsed();
@@ -205,7 +207,11 @@ impl Clients {
                 None => break,
             }
         }
-        if streams { told.close() } else { told.whole(status, &whole) }
+        if streams {
+            told.close()
+        } else {
+            told.whole(status, &whole)
+        }
         true
     }
 }

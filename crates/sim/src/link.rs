@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
@@ -77,7 +77,8 @@ pub struct End {
 
 /// A connection of this kind; the maker's end comes first.
 pub fn connect(seed: u64, name: &str, line: Line) -> (End, End) {
-    let pipe = |way: &str, befalls| Mutex::new(Pipe::new(line.carries, befalls, Stream::of(seed, &format!("{name} {way}"))));
+    let pipe =
+        |way: &str, befalls| Mutex::new(Pipe::new(line.carries, befalls, Stream::of(seed, &format!("{name} {way}"))));
     let wire = Arc::new(Wire { there: pipe("there", line.there), back: pipe("back", line.back), moved: Notify::new() });
     tokio::spawn(wire.clone().carry());
     let end = |maker| End { wire: wire.clone(), maker, resets: AtomicBool::new(false) };

@@ -57,6 +57,22 @@ enum What {
         /// It is no failure if something never occurs.
         #[arg(long)]
         unmarked: bool,
+        /// Stop at the first failure, and write nothing down.
+        #[arg(long)]
+        first: bool,
+    },
+    /// Put each bug in, and see that it is found (needs the feature `seeded-bugs`).
+    #[cfg(feature = "seeded-bugs")]
+    Bugs {
+        /// Only these.
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+        /// Seconds for each.
+        #[arg(long, default_value_t = 5)]
+        seconds: u64,
+        /// Write the score here.
+        #[arg(long)]
+        out: Option<PathBuf>,
     },
     /// Run every plan that has failed before.
     Regressions,
@@ -117,7 +133,11 @@ fn go(what: What) -> Result<()> {
             ));
             judge(&plan, &report)
         }
-        What::Corpus { from, seeds, seconds, jobs, unmarked } => corpus(from, seeds, seconds, jobs, unmarked),
+        What::Corpus { from, seeds, seconds, jobs, unmarked, first } => {
+            corpus(from, seeds, seconds, jobs, unmarked, first)
+        }
+        #[cfg(feature = "seeded-bugs")]
+        What::Bugs { only, seconds, out } => bugs(&only, seconds, out.as_deref()),
         What::Regressions => regressions(),
         What::Shrink { file, runs } => {
             let fails = |plan: &Plan| match run(plan) {
@@ -164,7 +184,7 @@ fn judge(plan: &Plan, report: &Report) -> Result<()> {
     )
 }
 
-fn corpus(from: u64, seeds: u64, seconds: Option<u64>, jobs: usize, unmarked: bool) -> Result<()> {
+fn corpus(from: u64, seeds: u64, seconds: Option<u64>, jobs: usize, unmarked: bool, first: bool) -> Result<()> {
     let begun = Instant::now();
     let jobs = if jobs == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { jobs };
     let until = seconds.map(|seconds| begun + Duration::from_secs(seconds));
@@ -178,12 +198,22 @@ fn corpus(from: u64, seeds: u64, seconds: Option<u64>, jobs: usize, unmarked: bo
         while goes_on(seed) {
             let plan = draw(seed);
             let report = run(&plan).and_then(|mut report| {
-                judge(&plan, &report)?;
+                if first {
+                    if let Some(broken) = report.broken.first() {
+                        bail!("{broken}");
+                    }
+                } else {
+                    judge(&plan, &report)?;
+                }
                 // A corpus keeps no traces.
                 report.trace = String::new();
                 Ok(report)
             });
+            let failed = report.is_err();
             done.push((seed, report));
+            if first && failed {
+                break;
+            }
             seed += jobs as u64;
         }
         done
@@ -217,6 +247,43 @@ fn corpus(from: u64, seeds: u64, seconds: Option<u64>, jobs: usize, unmarked: bo
     }
     if !never.is_empty() && !unmarked {
         bail!("what must occur somewhere did not: {never:?}");
+    }
+    Ok(())
+}
+
+/// Puts each bug into processes of this program, and tells which are found, by what.
+#[cfg(feature = "seeded-bugs")]
+fn bugs(only: &[String], seconds: u64, out: Option<&Path>) -> Result<()> {
+    use std::fmt::Write as _;
+    let program = std::env::current_exe()?;
+    let chosen =
+        turnkeep_sim::bugs::BUGS.iter().filter(|(name, _)| only.is_empty() || only.iter().any(|one| one == name));
+    let (mut table, mut caught, mut all) = (String::new(), 0, 0);
+    for (name, rule) in chosen {
+        let mut command = Command::new(&program);
+        command.args(["corpus", "--first", "--unmarked", "--jobs", "1", "--seconds"]).arg(seconds.to_string());
+        let output = command.env("TURNKEEP_SEEDED_BUG", name).output()?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let found = said.lines().find_map(|line| {
+            let (seed, broken) = line.split_once(": invariant ")?;
+            let (number, _) = broken.split_once(':')?;
+            Some(format!("invariant {number}, seed {seed}"))
+        });
+        all += 1;
+        caught += u32::from(found.is_some());
+        let found = found.unwrap_or_else(|| if output.status.success() { "-".into() } else { "a crash".into() });
+        say(format_args!("{name}: {found}"));
+        // A string takes all that is written to it.
+        let _ = writeln!(table, "| `{name}` | {rule} | {found} |");
+    }
+    say(format_args!("caught {caught} of {all}"));
+    if let Some(file) = out {
+        let text = format!(
+            "caught {caught} of {all}\n\nBy the simulation alone, in at most {seconds} s for each bug, one process on one core. \
+             Written by `turnkeep-sim bugs`; what the bugs are is said in `crates/sim/src/bugs.rs`.\n\n\
+             | bug | what it does | found by |\n|---|---|---|\n{table}"
+        );
+        std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
     Ok(())
 }

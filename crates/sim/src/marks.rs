@@ -161,4 +161,3 @@ impl Marks {
 fn under_way(running: &Running) -> bool {
     running.gateway.engine().admission.snapshots().iter().any(|account| account.in_flight > 0)
 }
-

@@ -249,7 +249,8 @@ impl Scene {
     fn conversations(&self) {
         let transcripts = self.ground.net.lab(Family::Cascade, turnkeep_lab::Lab::transcripts).unwrap_or_default();
         for transcript in transcripts {
-            let said: Vec<String> = transcript.said().into_iter().filter(|text| text.starts_with("user")).map(str::to_owned).collect();
+            let said: Vec<String> =
+                transcript.said().into_iter().filter(|text| text.starts_with("user")).map(str::to_owned).collect();
             self.watch.conversation(&format!("conversation {}", transcript.name), &said);
         }
         let sessions = self.ground.net.lab(Family::Devin, turnkeep_lab::Lab::devin_sessions).unwrap_or_default();
@@ -293,12 +294,15 @@ impl Scene {
             };
             let number = 1_000_000 + clients.outcomes.lock().len();
             clients.clone().go(number, talk).await;
-            let served = clients.outcomes.lock().iter().any(|outcome| {
-                outcome.talk == number && matches!(outcome.end, crate::reply::End::Finished(_))
-            });
+            let served = clients
+                .outcomes
+                .lock()
+                .iter()
+                .any(|outcome| outcome.talk == number && matches!(outcome.end, crate::reply::End::Finished(_)));
             if !served {
                 let last = clients.outcomes.lock().last().map(|outcome| format!("{outcome:?}")).unwrap_or_default();
-                self.watch.broken(12, format_args!("{} does not serve after a day of rest: {last}", upstream.family.name()));
+                self.watch
+                    .broken(12, format_args!("{} does not serve after a day of rest: {last}", upstream.family.name()));
             }
         }
         // Again until all is closed.

@@ -24,18 +24,14 @@ pub fn of(plan: &Plan, family: Family) -> Script {
 
 /// Without faults. Questions that ask for a long answer get one.
 pub fn healthy() -> Script {
-    let long = |words: u32| Rule { body_contains: Some(format!("tell {words} words")), words: Some(words), ..Rule::default() };
+    let long =
+        |words: u32| Rule { body_contains: Some(format!("tell {words} words")), words: Some(words), ..Rule::default() };
     Script::of([long(500), long(3000)])
 }
 
 fn rule(fault: &Fault) -> Rule {
     let Fault { family, account, nth, what } = *fault;
-    let base = Rule {
-        account: Some(secrets(family, account)),
-        nth: Some(nth),
-        times: Some(1),
-        ..Rule::default()
-    };
+    let base = Rule { account: Some(secrets(family, account)), nth: Some(nth), times: Some(1), ..Rule::default() };
     let error = |status: u16, code: Option<&str>, retry_after: Option<u64>| {
         Some(ErrorSpec { status: Some(status), code: code.map(str::to_owned), retry_after, ..ErrorSpec::default() })
     };

@@ -12,12 +12,7 @@ pub fn kinds(broken: &[String]) -> Vec<&str> {
 
 /// Leaves out what is not needed for the first of its failures. `fails` runs a plan and tells what it breaks; `tell` hears
 /// of each step. At most `most` runs.
-pub fn shrink(
-    mut plan: Plan,
-    mut most: usize,
-    fails: impl Fn(&Plan) -> Vec<String>,
-    tell: impl Fn(&Plan),
-) -> Plan {
+pub fn shrink(mut plan: Plan, mut most: usize, fails: impl Fn(&Plan) -> Vec<String>, tell: impl Fn(&Plan)) -> Plan {
     let broken = fails(&plan);
     let Some(wanted) = kinds(&broken).first().map(|kind| (*kind).to_owned()) else { return plan };
     let still = |plan: &Plan| kinds(&fails(plan)).contains(&wanted.as_str());

@@ -53,7 +53,10 @@ impl Watch {
         let now = admission.present();
         for account in admission.snapshots() {
             if account.in_flight > account.max_in_flight {
-                self.broken(1, format_args!("{} has {} in flight of {}", account.id, account.in_flight, account.max_in_flight));
+                self.broken(
+                    1,
+                    format_args!("{} has {} in flight of {}", account.id, account.in_flight, account.max_in_flight),
+                );
             }
             self.standing(&account, now);
         }
@@ -81,7 +84,9 @@ impl Watch {
         match standing.status() {
             Status::Active | Status::Disabled => {}
             Status::Errored { .. } if blamed(FaultKind::CredentialRejected) >= 3 => {}
-            Status::Errored { .. } => self.broken(3, format_args!("{id} is errored without three rejections of its credential")),
+            Status::Errored { .. } => {
+                self.broken(3, format_args!("{id} is errored without three rejections of its credential"))
+            }
             Status::Suspended { .. } if blamed(FaultKind::AccountSuspended) >= 1 => {}
             Status::Suspended { .. } => self.broken(3, format_args!("{id} is suspended, and nobody has said so")),
         }
@@ -126,7 +131,8 @@ impl Watch {
         const BEGINS: &str = "You said: \"";
         let said = text.strip_prefix(BEGINS);
         if said.is_none() && !BEGINS.starts_with(text) {
-            return self.broken(9, format_args!("client {at} was told {:?}, which no upstream begins with", short(text)));
+            return self
+                .broken(9, format_args!("client {at} was told {:?}, which no upstream begins with", short(text)));
         }
         if matches!(outcome.end, End::Finished(_)) && !text.ends_with("answering.") {
             self.broken(9, format_args!("client {at} was told that this is all: {:?}", short(text)));
@@ -191,7 +197,8 @@ impl Watch {
     pub fn meter(&self, family: Family, committed: &[LedgerEntry], mut reported: Vec<(u64, u64)>) {
         let exact = committed.iter().filter(|entry| &*entry.account.upstream == family.name());
         for entry in exact {
-            let Some(closed) = entry.closed.as_ref().filter(|closed| closed.exact && closed.outcome == "completed") else {
+            let Some(closed) = entry.closed.as_ref().filter(|closed| closed.exact && closed.outcome == "completed")
+            else {
                 continue;
             };
             let usage = closed.usage;
@@ -200,7 +207,10 @@ impl Watch {
                 Some(at) => {
                     reported.swap_remove(at);
                 }
-                None => self.broken(7, format_args!("{} has {told:?} tokens, which its upstream never reported", entry.attempt)),
+                None => self.broken(
+                    7,
+                    format_args!("{} has {told:?} tokens, which its upstream never reported", entry.attempt),
+                ),
             }
         }
     }
@@ -224,7 +234,10 @@ impl Watch {
         let kept = &engine.conversations;
         let closed = kept.restored.get() + kept.advanced.get() + kept.dropped.get();
         if kept.hits.get() > closed {
-            self.broken(4, format_args!("{} conversations were taken, and {closed} put back or dropped", kept.hits.get()));
+            self.broken(
+                4,
+                format_args!("{} conversations were taken, and {closed} put back or dropped", kept.hits.get()),
+            );
         }
     }
 
@@ -238,7 +251,12 @@ impl Watch {
                 *questions.entry(word.to_owned()).or_default() += 1;
             }
             let words: Vec<&str> = text.split_whitespace().collect();
-            callers.extend(words.windows(2).filter(|pair| pair[0] == "of" && pair[1].starts_with('c')).map(|pair| pair[1].to_owned()));
+            callers.extend(
+                words
+                    .windows(2)
+                    .filter(|pair| pair[0] == "of" && pair[1].starts_with('c'))
+                    .map(|pair| pair[1].to_owned()),
+            );
         }
         for (question, count) in questions.iter().filter(|(_, count)| **count > 1) {
             self.broken(4, format_args!("{what} was told {question} {count} times"));
@@ -264,4 +282,3 @@ fn short(text: &str) -> String {
         length => all[..80].iter().chain(&['…']).chain(&all[length - 80..]).collect(),
     }
 }
-

@@ -26,9 +26,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use turnkeep_base::{AccountId, AttemptId, Secret, TurnId, Usage};
 use turnkeep_engine::ports::{
-    AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, AttemptOutcome, ContentStore, ConversationKey, ConversationStore,
-    FaultLog, FaultRecord, KeptAnswer, KeptConversation, KeptKey, Ledger, StoreError, StoredKey, StoredThing,
-    WallClock,
+    AnswerStore, AnsweredAgain, AttemptClosed, AttemptOpened, AttemptOutcome, ContentStore, ConversationKey,
+    ConversationStore, FaultLog, FaultRecord, KeptAnswer, KeptConversation, KeptKey, Ledger, StoreError, StoredKey,
+    StoredThing, WallClock,
 };
 
 /// Ledger entries kept.

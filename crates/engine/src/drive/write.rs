@@ -7,9 +7,12 @@ use crate::pipe::ReplyHead;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::time::Duration;
-use turnkeep_base::{Dialect, FaultKind};
+use turnkeep_base::{Dialect, FaultKind, seeded};
 use turnkeep_dialect::reply;
 use turnkeep_dialect::request::StreamForm;
+
+/// The end of an answer, for a bug that is put in on purpose.
+const STOP: &[u8] = b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
 /// Bytes of a whole answer that the connection takes at once.
 const PART: usize = 64 << 10;
@@ -156,6 +159,13 @@ impl Drive {
             let begun = self.machine.downstream() == Downstream::Touched;
             if begun {
                 self.flush();
+            }
+            if seeded::is("a-broken-stream-just-ends") {
+                return;
+            }
+            if seeded::is("an-error-ends-as-a-stop") && dialect == Dialect::Chat {
+                self.writer.push(Bytes::from_static(STOP));
+                return;
             }
             self.writer.push(reply::error_event(dialect, self.input.request.form, begun, &error, &id));
             return;

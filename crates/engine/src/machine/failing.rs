@@ -3,7 +3,7 @@
 use super::{AttemptEnd, Downstream, Effect, Ending, Machine, Stage, TurnEnd};
 use crate::timers::Timer;
 use turnkeep_base::verdict::{counts, verdict};
-use turnkeep_base::{Fault, FaultKind, Next, Origin, Phase};
+use turnkeep_base::{Fault, FaultKind, Next, Origin, Phase, seeded};
 use turnkeep_policy::Moment;
 use turnkeep_policy::accounts::Unavailable;
 
@@ -103,8 +103,9 @@ impl Machine {
         {
             self.tried.push(account);
         }
-        let spent =
-            self.counted >= self.facts.rules.attempts.max(1) || self.dispatches >= self.facts.rules.dispatches.max(1);
+        let spent = !seeded::is("attempts-without-bound")
+            && (self.counted >= self.facts.rules.attempts.max(1)
+                || self.dispatches >= self.facts.rules.dispatches.max(1));
         let next = verdict(&fault).row.next;
         let once_more = may_go_on
             && match next {
@@ -134,10 +135,11 @@ impl Machine {
                 Next::StopOrLarger | Next::Stop | Next::NeverStarted => false,
             };
         let failed = spent || !once_more;
-        if self.downstream != Downstream::Touched && goes_on && failed && self.fall_back() {
+        let touched = self.downstream == Downstream::Touched && !seeded::is("retry-after-touch");
+        if !touched && goes_on && failed && self.fall_back() {
             return self.acquire(out);
         }
-        if self.downstream == Downstream::Touched || spent || !once_more {
+        if touched || spent || !once_more {
             return self.fail(Ending::Fault(shown), out);
         }
         match next {

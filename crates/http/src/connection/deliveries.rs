@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use turnkeep_base::limit::RECEIPT_WAIT;
 use turnkeep_base::receipt::Level;
+use turnkeep_base::seeded;
 use turnkeep_engine::pipe::Ticket;
 
 /// The first pause between two looks, and the longest.
@@ -264,7 +265,7 @@ impl Deliveries {
             state.closed = true;
             std::mem::take(&mut state.handed)
         };
-        drop(lost);
+        finish(lost.into_iter().map(|handed| Outcome(handed.proof, None)).collect());
     }
 
     /// Takes out what has arrived, and drops what has not and will not.
@@ -356,6 +357,7 @@ fn finish(done: Vec<Outcome>) {
     for Outcome(proof, level) in done {
         match level {
             Some(level) => proof.turn_in(level),
+            None if seeded::is("a-receipt-for-everything") => proof.turn_in(Level::Flushed),
             None => drop(proof),
         }
     }

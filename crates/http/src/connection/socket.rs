@@ -3,8 +3,8 @@
 
 use super::kernel;
 use super::link::Link;
-use std::io::{self, IoSlice};
 use std::future::poll_fn;
+use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -58,7 +58,12 @@ impl Socket {
 
     /// Over a link, which tells what has arrived as TCP does.
     pub fn link(link: Box<dyn Link>, permit: Option<OwnedSemaphorePermit>) -> Arc<Self> {
-        Arc::new(Socket { stream: Stream::Link(link), written: AtomicU64::new(0), acked_before: Some(0), _permit: permit })
+        Arc::new(Socket {
+            stream: Stream::Link(link),
+            written: AtomicU64::new(0),
+            acked_before: Some(0),
+            _permit: permit,
+        })
     }
 
     /// Bytes that the kernel has taken.
@@ -98,11 +103,7 @@ impl Socket {
         };
     }
 
-    fn poll_write(
-        &self,
-        cx: &mut Context<'_>,
-        pieces: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(&self, cx: &mut Context<'_>, pieces: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         loop {
             let written = match &self.stream {
                 Stream::Tcp(stream) => {

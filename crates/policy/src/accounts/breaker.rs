@@ -3,6 +3,7 @@
 
 use crate::moment::Moment;
 use crate::tuning::Tuning;
+use turnkeep_base::seeded;
 
 /// One endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +34,9 @@ impl Breaker {
     /// A turn completed, or was refused by a whole reply: the endpoint is back. Its ejections decay by one each longest ejection.
     pub(super) fn success(&mut self) {
         self.in_a_row = 0;
-        self.ejected_until = None;
+        if !seeded::is("the-breaker-never-closes") {
+            self.ejected_until = None;
+        }
     }
 
     /// It is out, or waits to be probed.
@@ -43,7 +46,9 @@ impl Breaker {
 
     /// Its time is over, and nobody probes it.
     pub(super) fn may_probe(&self, now: Moment) -> bool {
-        self.probe.is_none() && self.ejected_until.is_some_and(|until| until <= now)
+        !seeded::is("the-breaker-is-never-probed")
+            && self.probe.is_none()
+            && self.ejected_until.is_some_and(|until| until <= now)
     }
 
     /// An attempt probes it.

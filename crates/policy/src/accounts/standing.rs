@@ -15,6 +15,7 @@ use crate::moment::Moment;
 use crate::tuning::Tuning;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use turnkeep_base::seeded;
 use turnkeep_base::verdict::verdict;
 use turnkeep_base::{Effect, Fault, Shells};
 
@@ -191,7 +192,9 @@ impl Standing {
 
     /// The single try of an errored account begins.
     pub(super) fn begin_trial(&mut self, attempt: u64) {
-        self.trial = Some(attempt);
+        if !seeded::is("half-open-floods") {
+            self.trial = Some(attempt);
+        }
     }
 
     /// The one transition function: total, and the only place that writes a status. False when nothing changes.
@@ -280,7 +283,7 @@ impl Standing {
         match charge {
             None => {}
             Some(_) if !judged => outcome.applied.push(Applied::Recorded("the client had left")),
-            Some(_) if !attempt.current_secret => {
+            Some(_) if !attempt.current_secret && !seeded::is("an-older-secret-counts") => {
                 outcome.applied.push(Applied::Recorded("an older secret was refused"));
             }
             Some(charge) => {
@@ -296,7 +299,8 @@ impl Standing {
                 if !errored {
                     outcome.applied.push(Applied::Budget { used, of: tuning.budget });
                 }
-                if errored || used >= tuning.budget {
+                let most = if seeded::is("errored-at-the-first-charge") { 1 } else { tuning.budget };
+                if errored || used >= most {
                     outcome.applied.push(self.flip(now, tuning, attempt.id, fault, last_one));
                     flipped = true;
                 }
@@ -310,7 +314,8 @@ impl Standing {
     }
 
     fn is_named_again(&self, now: Moment, tuning: &Tuning) -> bool {
-        self.suspension_named.is_some_and(|at| within(signed(now), at, tuning.budget_window))
+        seeded::is("suspend-at-the-first-word")
+            || self.suspension_named.is_some_and(|at| within(signed(now), at, tuning.budget_window))
     }
 
     fn suspend(&mut self, now: Moment, fault: &Fault) {
@@ -338,7 +343,7 @@ impl Standing {
     pub(super) fn succeed(&mut self, now: Moment, attempt: Attempt<'_>) -> bool {
         let is_try = self.ends_try(attempt.id);
         match self.status {
-            Status::Errored { .. } if !is_try => return false,
+            Status::Errored { .. } if !is_try && !seeded::is("any-success-revives") => return false,
             Status::Suspended { .. } | Status::Disabled => return false,
             Status::Active | Status::Errored { .. } => {}
         }
@@ -348,7 +353,7 @@ impl Standing {
         }
         self.shells.clear();
         self.opening = None;
-        let spent = !self.budget.clear().is_empty();
+        let spent = !seeded::is("success-does-not-clear-the-budget") && !self.budget.clear().is_empty();
         self.transition(now, Change::TryPassed) || spent
     }
 
@@ -359,7 +364,7 @@ impl Standing {
 
     fn ends_try(&mut self, attempt: u64) -> bool {
         let is_try = self.trial == Some(attempt);
-        if is_try {
+        if is_try && !seeded::is("a-try-that-is-never-freed") {
             self.trial = None;
         }
         is_try
@@ -392,6 +397,9 @@ impl Standing {
 
     /// Takes a charge back, and the episode that it alone opened. False when neither is there any more.
     pub(super) fn take_back(&mut self, now: Moment, tuning: &Tuning, charge: u64) -> bool {
+        if seeded::is("a-charge-is-not-taken-back") {
+            return false;
+        }
         match self.opening.take() {
             Some(opening) if opening.charge == charge => {
                 let undone = self.transition(now, Change::TakeBack { again: now.after(tuning.try_again) });

@@ -14,6 +14,7 @@ use super::{Conversation, Handling, Loan, Record};
 use std::fmt;
 use std::sync::Arc;
 use turnkeep_base::Fingerprint;
+use turnkeep_base::seeded;
 
 /// The upstream has certainly not begun with what was sent. Only a driver can know, and only drivers make one
 /// (`cargo xtask layers` looks).
@@ -114,6 +115,9 @@ impl State for Clean {
 
 impl State for Sent {
     fn dropped(&self) -> LeaseEnd {
+        if seeded::is("restore-after-send") {
+            return LeaseEnd::Restored { reread: false };
+        }
         LeaseEnd::Interrupted
     }
 }
@@ -153,7 +157,7 @@ impl<S: State> ConversationLease<S> {
     }
 
     fn end(&mut self, end: LeaseEnd) {
-        if let Some(loan) = self.loan.take() {
+        if let Some(loan) = self.loan.take().filter(|_| !seeded::is("a-forgotten-lease")) {
             self.desk.check_in(loan, end);
         }
     }
@@ -172,7 +176,7 @@ impl ConversationLease<Clean> {
 
     /// The position is to be read before the send: an earlier one may have moved it.
     pub fn must_reread(&self) -> bool {
-        self.state.reread
+        self.state.reread && !seeded::is("the-position-is-not-read-again")
     }
 
     /// The send is handed to the transport.
@@ -215,7 +219,8 @@ impl ConversationLease<Sent> {
 
     /// Cut short on our side, or by a fault.
     pub fn interrupted(mut self) {
-        self.end(LeaseEnd::Interrupted);
+        let end = self.state.dropped();
+        self.end(end);
     }
 }
 

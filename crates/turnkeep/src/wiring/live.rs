@@ -6,8 +6,8 @@
 
 use super::accounts::Gathered;
 use super::health::Notices;
-use super::upstreams::{self, Upstreams};
 use super::standing::{self, Book};
+use super::upstreams::{self, Upstreams};
 use super::{accounts, keys};
 use crate::commands::Failure;
 use crate::config::{Config, KeyRule, needs_restart, startup_rule};

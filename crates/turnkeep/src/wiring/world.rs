@@ -13,7 +13,11 @@ pub const EGRESS_VARIABLE: &str = "TURNKEEP_EGRESS";
 
 /// Where this process's connections may lead.
 pub fn egress() -> Egress {
-    if std::env::var(EGRESS_VARIABLE).is_ok_and(|value| value == "loopback") { Egress::Loopback } else { Egress::Network }
+    if std::env::var(EGRESS_VARIABLE).is_ok_and(|value| value == "loopback") {
+        Egress::Loopback
+    } else {
+        Egress::Network
+    }
 }
 
 /// The surroundings of one gateway.

@@ -8,8 +8,8 @@ use turnkeep_dialect::event::{Delta, Event};
 use turnkeep_dialect::request::{self, Operation};
 use turnkeep_engine::ports::{Ask, Happening, Native, Writing};
 use turnkeep_lab::{ContentEncoding, ErrorSpec, Fault as LabFault, Lab, Point, Rule};
-use turnkeep_upstream::{ConnectChat, Egress};
 use turnkeep_upstream::rpc::{Codec, Protocol, RpcSpec};
+use turnkeep_upstream::{ConnectChat, Egress};
 
 const CHAT: &str = "/turnkeep.connect.v1.ChatService/Chat";
 

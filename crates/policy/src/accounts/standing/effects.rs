@@ -7,6 +7,7 @@ use crate::moment::Moment;
 use crate::tuning::Tuning;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use turnkeep_base::seeded;
 use turnkeep_base::{Effect, Fault, LimitScope};
 
 /// Samples kept.
@@ -43,6 +44,7 @@ impl Standing {
         match effect {
             Effect::None | Effect::Budget | Effect::Suspend => {}
             Effect::Misconfigured => applied.push(Applied::Misconfigured),
+            Effect::QuotaCooldown if seeded::is("quota-is-not-heeded") => {}
             Effect::QuotaCooldown => {
                 windows().for_each(|window| cool(scope_of(window.scope), window.wait));
                 let own_window = windows().any(|window| window.scope == LimitScope::Quota);
@@ -55,7 +57,7 @@ impl Standing {
             Effect::RateCooldown => {
                 windows().for_each(|window| cool(scope_of(window.scope), window.wait));
                 let scope = if fault.declared.names_model { this_model() } else { Scope::Account };
-                match fault.declared.wait {
+                match fault.declared.wait.filter(|_| !seeded::is("retry-after-is-not-heeded")) {
                     Some(wait) => cool(scope, wait),
                     None if fault.declared.windows.is_empty() => cool(scope, tuning.rate_cooldown),
                     None => {}
@@ -67,9 +69,15 @@ impl Standing {
                 let stated = fault.declared.wait.into_iter().chain(stated).max();
                 let in_a_row = self.overloaded(model);
                 let growing = tuning.overload_cooldown.saturating_mul(1 << in_a_row.min(16));
-                cool(this_model(), stated.unwrap_or(growing.min(tuning.longest_overload)));
+                let scope = if seeded::is("an-overload-cools-the-account") { Scope::Account } else { this_model() };
+                cool(scope, stated.unwrap_or(growing.min(tuning.longest_overload)));
             }
-            Effect::HealthSample => sample = true,
+            Effect::HealthSample => {
+                sample = true;
+                if seeded::is("a-sample-cools-the-account") {
+                    cool(Scope::Account, tuning.rate_cooldown);
+                }
+            }
         }
         for (scope, wait) in ends {
             let until = self.cooldowns.cool(now, scope.clone(), wait, tuning.longest_cooldown, fault.kind);

@@ -7,6 +7,7 @@ use crate::moment::Moment;
 use crate::tuning::Tuning;
 use std::time::Duration;
 use turnkeep_base::FaultKind;
+use turnkeep_base::seeded;
 
 /// A status without moments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,13 +54,17 @@ impl Standing {
             Status::Suspended { .. } => SavedStatus::Suspended,
             Status::Disabled => SavedStatus::Disabled,
         };
-        let cooldowns = self.cooldowns.running(now);
+        let cooldowns = self.cooldowns.running(now).filter(|_| !seeded::is("cooldowns-end-with-the-process"));
         Saved {
             status,
             episode: self.episode(),
             since: self.since.map(ago),
             reason: self.reason.clone(),
-            budget: self.budget.ages(signed(now)),
+            budget: if seeded::is("the-budget-ends-with-the-process") {
+                Vec::new()
+            } else {
+                self.budget.ages(signed(now))
+            },
             suspension_named: self.suspension_named.map(ago),
             cooldowns: cooldowns.map(|(scope, it)| (scope.clone(), now.until(it.until), it.cause)).collect(),
         }
