@@ -482,6 +482,9 @@ impl Drive {
                 }
                 Event::Read { content, progress, alive }
             }
+            Err(fault) if fault.kind == FaultKind::StreamTruncated && seeded::is("an-eof-is-an-end") => {
+                Event::Read { content: false, progress: reply::Progress::Done, alive: false }
+            }
             Err(mut fault) => {
                 let mut error = answering.take_error();
                 self.scrub(&mut fault, error.as_mut());
@@ -649,7 +652,7 @@ impl Drive {
             estimated_input: presumed.input,
             estimated_output: presumed.output,
             estimated_cost: price.map(|price| price.cost(&presumed)),
-            conversation,
+            conversation: conversation.filter(|_| !seeded::is("taken-survives-a-crash")),
         };
         self.attempt = Some(OpenAttempt::new(&self.engine, &entry, price));
         self.written = Some(written);

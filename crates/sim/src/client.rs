@@ -33,12 +33,19 @@ pub struct Outcome {
     pub asked: String,
     /// The gateway's id of the turn, and its status, once the reply's head has come.
     pub head: Option<(String, u16)>,
+    /// What `x-turnkeep-cache` said.
+    pub cache: String,
+    /// Its reply was cut off by a reset at a byte that it has.
+    pub resets: bool,
+    /// The questions of the history that it sent.
+    pub history: Vec<String>,
     pub text: String,
     pub end: End,
     /// The client has read the reply to its end.
     pub read_whole: bool,
     pub illegal: Option<String>,
     pub took: Duration,
+    pub began: Instant,
 }
 
 /// The clients of a run, and what became of them.
@@ -70,9 +77,10 @@ impl Drop for UnderWay {
 pub fn question(talk: usize, turn: usize, caller: u8, words: u16) -> String {
     let mut text = format!("q{talk}x{turn}x of c{caller}:");
     match words {
-        0..200 => (0..words).for_each(|word| text.push_str(&format!(" w{word}"))),
-        200..1000 => text.push_str(" tell 500 words"),
-        _ => text.push_str(" tell 3000 words"),
+        0 => text.push_str(" nobody answers this"),
+        1..200 => (0..words).for_each(|word| text.push_str(&format!(" w{word}"))),
+        200..1000 => text.push_str(" tell 300 words"),
+        _ => text.push_str(" tell 2000 words"),
     }
     text
 }
@@ -101,6 +109,12 @@ impl Clients {
                         self.clone().ask(number, at, &talk, &again, &before, &asked).await
                     }
                 }
+                Client::Again => {
+                    let first = ask().await;
+                    sleep(Duration::from_secs(1)).await;
+                    let _again = ask().await;
+                    first
+                }
                 Client::Stays | Client::LeavesAfter(_) | Client::ResetsAt(_) | Client::Slow(_) => ask().await,
             };
             if let (End::Finished(_), true) = (&outcome.end, outcome.read_whole) {
@@ -126,18 +140,22 @@ impl Clients {
             caller: talk.caller,
             asked: asked.to_owned(),
             head: None,
+            cache: String::new(),
+            resets: matches!(turn.client, Client::ResetsAt(_)),
+            history: before.iter().map(|exchange| exchange.asked.clone()).collect(),
             text: String::new(),
             end: End::Open,
             read_whole: false,
             illegal: None,
             took: Duration::ZERO,
+            began: begun,
         };
         let mut told = Told::of(talk.dialect);
         self.trace.note(format_args!("client {number}.{at} asks {}", talk.model));
         let exchange = self.exchange(talk, turn, before, asked, &mut outcome, &mut told);
         let ended = match turn.client {
             Client::LeavesAfter(ms) | Client::Returns(ms) => timeout(Duration::from_millis(ms), exchange).await.ok(),
-            Client::Stays | Client::ResetsAt(_) | Client::Slow(_) | Client::Twice => {
+            Client::Stays | Client::ResetsAt(_) | Client::Slow(_) | Client::Twice | Client::Again => {
                 timeout(LONGEST, exchange).await.ok()
             }
         };
@@ -166,7 +184,12 @@ impl Clients {
     ) -> bool {
         let back = match turn.client {
             Client::ResetsAt(bytes) => Some(Befalls::Reset(bytes)),
-            Client::Stays | Client::LeavesAfter(_) | Client::Returns(_) | Client::Slow(_) | Client::Twice => None,
+            Client::Stays
+            | Client::LeavesAfter(_)
+            | Client::Returns(_)
+            | Client::Slow(_)
+            | Client::Twice
+            | Client::Again => None,
         };
         let Some(link) = self.net.client(back) else { return false };
         let Ok((mut sender, connection)) = http1::handshake(TokioIo::new(link)).await else { return false };
@@ -188,6 +211,7 @@ impl Clients {
         let header = |name: &str| reply.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let status = reply.status().as_u16();
         outcome.head = Some((header("x-turnkeep-turn").to_owned(), status));
+        outcome.cache = header("x-turnkeep-cache").to_owned();
         let streams = header("content-type").starts_with("text/event-stream");
         let mut body = reply.into_body();
         let (mut whole, mut reads) = (Vec::new(), 0);

@@ -8,6 +8,7 @@ mod client;
 mod clock;
 mod gateway;
 mod link;
+mod logs;
 pub mod marks;
 mod net;
 mod pipe;

@@ -16,6 +16,9 @@ use turnkeep_sim::shrink::shrink;
 /// Where plans that have failed are kept; they always run.
 const REGRESSIONS: &str = "crates/sim/regressions";
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Parser)]
 #[command(name = "turnkeep-sim", about = "Deterministic simulation of the whole gateway")]
 struct Arguments {

@@ -117,6 +117,14 @@ impl Net {
         }
     }
 
+    /// An upstream forgets the conversations that it keeps.
+    pub fn forget(&self, family: Family) {
+        self.lab(family, |lab| {
+            lab.restart_cascade();
+            lab.forget_kept_answers();
+        });
+    }
+
     /// From now on nothing goes wrong upstream.
     pub fn heal(&self) {
         for upstream in self.upstreams.lock().values_mut() {
@@ -149,7 +157,7 @@ fn carries(stream: &mut Stream) -> Carries {
     let slowest = stream.one_of(&[100, 1000, 20_000]);
     Carries {
         delay_us: (50, 50 + slowest),
-        piece: stream.one_of(&[7, 200, 1500, 16_384]),
+        piece: stream.one_of(&[7, 200, 1500, 1500, 1500, 16_384, 16_384, 16_384]),
         window: stream.one_of(&[2048, 65_536]) as usize,
     }
 }

@@ -27,6 +27,15 @@ pub struct Plan {
     pub events: Vec<Event>,
 }
 
+impl Plan {
+    /// Somebody in it takes its time.
+    pub fn is_slow(&self) -> bool {
+        let slow_fault = self.faults.iter().any(|fault| matches!(fault.what, What::Slow(_) | What::Late(_)));
+        let is_slow = |turn: &Turn| matches!(turn.client, Client::Slow(_));
+        slow_fault || self.talks.iter().flat_map(|talk| &talk.turns).any(is_slow)
+    }
+}
+
 /// A family of upstreams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -113,7 +122,7 @@ pub struct Talk {
 pub struct Turn {
     /// Not before this, in milliseconds since the run began, nor before the turn before it is over.
     pub at_ms: u64,
-    /// Words of the question, and so of the answer.
+    /// Words of the question, and so of the answer; 0: a question that every account refuses.
     pub words: u16,
     /// The key of a request that may be sent again.
     pub idempotency: Option<u8>,
@@ -134,6 +143,8 @@ pub enum Client {
     Slow(u64),
     /// Sends its request once more, at the same time.
     Twice,
+    /// Asks the same again when it has read everything.
+    Again,
     /// Closes so long after the request has gone, in milliseconds, and asks the same again a little later.
     Returns(u64),
 }
@@ -168,6 +179,10 @@ pub enum What {
     /// 400 of the request.
     Invalid,
     Status500,
+    /// 503, of a server that has begun all the same.
+    FailsAnyway,
+    /// 401 without a word.
+    Shell,
     Status503,
     Overloaded,
     Html,
@@ -211,4 +226,6 @@ pub enum Happens {
     Refuse(Family, u64),
     /// Every connection to an upstream is reset.
     Cut(Family),
+    /// An upstream forgets its conversations.
+    Forget(Family),
 }

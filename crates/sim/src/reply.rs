@@ -165,11 +165,14 @@ impl Told {
             self.wrong(format!("the event {event:?} says that it is {kind:?}"));
         }
         let number = value["sequence_number"].as_u64();
-        // An error has a number because clients read one; it counts nothing.
-        if kind != "error" && number != Some(self.number.map_or(0, |before| before + 1)) {
+        // A sign of life has no number, and an error has one because clients read one: it counts nothing.
+        let unnumbered = matches!(kind, "error" | "keepalive");
+        if !unnumbered && number != Some(self.number.map_or(0, |before| before + 1)) {
             self.wrong(format!("{kind} is numbered {number:?} after {:?}", self.number));
         }
-        self.number = number;
+        if !unnumbered {
+            self.number = number;
+        }
         if !self.began && !matches!(kind, "response.created" | "error") {
             self.wrong(format!("{kind} before response.created"));
         }

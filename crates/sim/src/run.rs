@@ -1,15 +1,17 @@
 //! A run: the plan, carried out from its first event to a system at rest, and looked at.
 
-use crate::client::Clients;
+use crate::client::{Clients, Outcome};
 use crate::clock::Clock;
 use crate::gateway::{Changes, Ground, Running};
+use crate::logs;
 use crate::marks::{Mark, Marks};
 use crate::net::Net;
-use crate::plan::{Event, Family, Happens, Plan, Talk};
-use crate::store::Seen;
+use crate::plan::{Client, Dialect, Event, Family, Happens, Plan, Talk, Turn};
+use crate::store::{Event as Noted, Seen};
 use crate::streams::Stream;
 use crate::trace::Trace;
 use crate::watch::Watch;
+use crate::watch::heard::Heard;
 use anyhow::{Context as _, Result};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -17,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use turnkeep_base::AccountId;
 use turnkeep_policy::accounts::Status;
 use turnkeep_store::{MemoryStore, Store as _};
 
@@ -73,6 +76,7 @@ async fn carry_out(plan: Plan) -> Result<Report> {
     let seen = Arc::new(Mutex::new(Seen::default()));
     let ground = Ground { plan, net, clock, trace, committed, seen };
     let (watch, marks) = (Arc::new(Watch::default()), Arc::new(Marks::default()));
+    let (deliveries, _reading) = logs::read(watch.clone());
     let mut scene = Scene {
         ground,
         running: Arc::default(),
@@ -109,11 +113,14 @@ async fn carry_out(plan: Plan) -> Result<Report> {
     while talks.join_next().await.is_some() {}
     scene.end(&clients).await?;
     looking.abort();
-    for outcome in clients.outcomes.lock().iter() {
+    let outcomes = std::mem::take(&mut *clients.outcomes.lock());
+    for outcome in &outcomes {
         watch.told(outcome, &scene.ground.plan);
         marks.told(outcome);
     }
-    let turns = clients.outcomes.lock().len() as u64;
+    watch.delivered(&outcomes, &deliveries.lock());
+    scene.conversations(&outcomes);
+    let turns = outcomes.len() as u64;
     let trace = &scene.ground.trace;
     Ok(Report { broken: watch.found(), marks: marks.all(), turns, digest: trace.digest(), trace: trace.text() })
 }
@@ -147,11 +154,16 @@ fn timeline(events: &[Event]) -> Vec<Event> {
         | Happens::Rotate(..)
         | Happens::Jump(_)
         | Happens::Refuse(..)
-        | Happens::Cut(_) => None,
+        | Happens::Cut(_)
+        | Happens::Forget(_) => None,
     };
     let mut all: Vec<Event> = events.iter().copied().chain(events.iter().filter_map(back)).collect();
     all.sort_by_key(|event| event.at_ms);
     all
+}
+
+fn id_of(family: Family, account: u8) -> AccountId {
+    AccountId { upstream: family.name().into(), account: format!("a{account}").into() }
 }
 
 impl Scene {
@@ -180,6 +192,8 @@ impl Scene {
             Happens::Crash(ms) => {
                 let running = self.take().await?;
                 self.marks.crash(&running);
+                self.watch.ends(&running);
+                self.ground.seen.lock().note(Noted::Disturbed);
                 running.crash(&self.ground.net);
                 self.crashed = true;
                 sleep(Duration::from_millis(ms)).await;
@@ -188,10 +202,12 @@ impl Scene {
             Happens::Drain => {
                 let running = self.take().await?;
                 self.marks.drain(&running);
+                self.watch.ends(&running);
                 running.drain(&self.ground.net).await?;
                 self.start().await?;
             }
             Happens::Remove(family, account, ms) => {
+                self.ground.seen.lock().note(Noted::Removed(id_of(family, account)));
                 let all = self.ground.plan.upstreams.iter().find(|upstream| upstream.family == family);
                 let out = self.changes.removed.iter().filter(|(other, _)| *other == family).count() + 1;
                 if ms == 0 {
@@ -202,12 +218,17 @@ impl Scene {
                 self.reload().await?;
             }
             Happens::Rotate(family, account) => {
+                self.ground.seen.lock().note(Noted::Rotated(id_of(family, account)));
                 *self.changes.rotated.entry((family, account)).or_default() += 1;
                 self.reload().await?;
             }
-            Happens::Jump(ms) => self.ground.clock.jump(ms),
+            Happens::Jump(ms) => {
+                self.ground.seen.lock().note(Noted::Disturbed);
+                self.ground.clock.jump(ms);
+            }
             Happens::Refuse(family, ms) => self.ground.net.refuse(family, Duration::from_millis(ms)),
             Happens::Cut(family) => self.ground.net.cut(family),
+            Happens::Forget(family) => self.ground.net.forget(family),
         }
         Ok(())
     }
@@ -230,11 +251,12 @@ impl Scene {
         // Out of it the watch says what is still under way.
         let _ = timeout(REST, at_rest(&running)).await;
         sleep(Duration::from_secs(1)).await;
+        self.watch.count_gone(&self.ground.seen.lock());
         self.watch.rest(&running);
-        self.conversations();
         self.serves_again(&running, clients).await;
         let committed = self.ground.committed.ledger_entries(usize::MAX).await.unwrap_or_default();
-        self.watch.ledger(&self.ground.seen.lock(), &committed, self.crashed);
+        let slow = self.ground.plan.is_slow();
+        self.watch.ledger(&self.ground.seen.lock(), &committed, self.crashed, slow);
         for family in [Family::Chat, Family::Messages, Family::Responses, Family::Gemini] {
             let reported = self.ground.net.lab(family, |lab| {
                 lab.requests().into_iter().filter_map(|request| request.reported).collect::<Vec<_>>()
@@ -246,20 +268,48 @@ impl Scene {
         Ok(())
     }
 
-    fn conversations(&self) {
+    /// What each upstream has heard in each conversation.
+    fn conversations(&self, outcomes: &[Outcome]) {
+        let seen = self.ground.seen.lock();
+        let heard = Heard::of(outcomes, &seen);
         let transcripts = self.ground.net.lab(Family::Cascade, turnkeep_lab::Lab::transcripts).unwrap_or_default();
         for transcript in transcripts {
-            let said: Vec<String> =
-                transcript.said().into_iter().filter(|text| text.starts_with("user")).map(str::to_owned).collect();
-            self.watch.conversation(&format!("conversation {}", transcript.name), &said);
+            let turns = transcript.turns.iter().map(|turn| turn.said.iter().filter(|text| text.starts_with("user")));
+            let turns: Vec<String> = turns.map(|said| said.cloned().collect::<Vec<_>>().join(" ")).collect();
+            heard.conversation(&format!("conversation {}", transcript.name), &turns, &self.watch);
         }
         let sessions = self.ground.net.lab(Family::Devin, turnkeep_lab::Lab::devin_sessions).unwrap_or_default();
         for session in sessions {
             let said = session.messages.iter().filter(|message| message.source == "user");
-            let said: Vec<String> = said.map(|message| message.message.clone()).collect();
-            let callers: Vec<String> = said.clone();
-            self.watch.conversation(&format!("session {}", session.session_id), &callers);
+            let turns: Vec<String> = said.map(|message| message.message.clone()).collect();
+            heard.conversation(&format!("session {}", session.session_id), &turns, &self.watch);
         }
+    }
+
+    /// Endpoints and accounts that were out are tried, and serve.
+    async fn comes_back(&self, running: &Arc<Running>, clients: &Arc<Clients>) {
+        let admission = &running.gateway.engine().admission;
+        let out = || {
+            let errored = |status: &Status| matches!(status, Status::Errored { .. });
+            let accounts = admission.snapshots();
+            let accounts = accounts.iter().filter(|account| errored(account.standing.status()));
+            let upstreams = admission.upstreams();
+            let upstreams = upstreams.iter().filter(|upstream| upstream.ejected_until.is_some());
+            accounts.map(|one| one.id.to_string()).chain(upstreams.map(|one| one.name.to_string())).collect::<Vec<_>>()
+        };
+        for round in 0..12 {
+            if out().is_empty() {
+                return;
+            }
+            for upstream in &self.ground.plan.upstreams {
+                for (number, model) in [upstream.family.name(), "any"].into_iter().enumerate() {
+                    let number = 2_000_000 + round * 1000 + upstream.family as usize * 10 + number;
+                    clients.clone().go(number, one_turn(model)).await;
+                }
+            }
+            sleep(Duration::from_secs(60)).await;
+        }
+        self.watch.broken(12, format_args!("{:?} do not come back with healthy upstreams", out()));
     }
 
     async fn serves_again(&self, running: &Arc<Running>, clients: &Arc<Clients>) {
@@ -280,18 +330,7 @@ impl Scene {
             if !usable {
                 continue;
             }
-            let talk = Talk {
-                caller: 0,
-                dialect: crate::plan::Dialect::Chat,
-                model: upstream.family.name().to_owned(),
-                stream: true,
-                turns: vec![crate::plan::Turn {
-                    at_ms: 0,
-                    words: 3,
-                    idempotency: None,
-                    client: crate::plan::Client::Stays,
-                }],
-            };
+            let talk = one_turn(upstream.family.name());
             let number = 1_000_000 + clients.outcomes.lock().len();
             clients.clone().go(number, talk).await;
             let served = clients
@@ -305,10 +344,17 @@ impl Scene {
                     .broken(12, format_args!("{} does not serve after a day of rest: {last}", upstream.family.name()));
             }
         }
+        self.comes_back(running, clients).await;
         // Again until all is closed.
         let _ = timeout(REST, at_rest(running)).await;
         sleep(Duration::from_secs(1)).await;
     }
+}
+
+/// A turn of three words, by this model.
+fn one_turn(model: &str) -> Talk {
+    let turn = Turn { at_ms: 0, words: 3, idempotency: None, client: Client::Stays };
+    Talk { caller: 0, dialect: Dialect::Chat, model: model.to_owned(), stream: true, turns: vec![turn] }
 }
 
 async fn at_rest(running: &Running) {

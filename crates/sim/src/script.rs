@@ -26,7 +26,13 @@ pub fn of(plan: &Plan, family: Family) -> Script {
 pub fn healthy() -> Script {
     let long =
         |words: u32| Rule { body_contains: Some(format!("tell {words} words")), words: Some(words), ..Rule::default() };
-    Script::of([long(500), long(3000)])
+    let refused = Rule { body_contains: Some(" nobody answers this".into()), ..shell() };
+    Script::of([refused, long(300), long(2000)])
+}
+
+/// A refusal without a word of why.
+fn shell() -> Rule {
+    Rule { status: Some(401), raw: Some(String::new()), ..Rule::default() }
 }
 
 fn rule(fault: &Fault) -> Rule {
@@ -45,6 +51,8 @@ fn rule(fault: &Fault) -> Rule {
         What::NoModel => Rule { error: error(404, Some("model_not_found"), None), ..base },
         What::Invalid => Rule { error: error(400, None, None), ..base },
         What::Status500 => Rule { error: error(500, None, None), ..base },
+        What::FailsAnyway => Rule { error: error(503, None, None), takes_anyway: true, done: true, ..base },
+        What::Shell => Rule { account: base.account, nth: base.nth, times: base.times, ..shell() },
         What::Status503 => Rule { error: error(503, None, None), ..base },
         What::Overloaded => Rule { error: error(529, None, None), ..base },
         What::Html => broken(LabFault::Html),

@@ -27,16 +27,42 @@ use turnkeep_store::{
 /// Writes that may wait at once.
 const QUEUED: usize = 4096;
 
-/// What the gateways of a run have asked the store for, beside what it holds: for the invariants.
+/// What the gateways of a run have asked the store for, in order, beside what it holds: for the invariants.
 #[derive(Debug, Default)]
-pub struct Seen {
-    /// Faults, as they were noted.
-    pub faults: Vec<FaultRecord>,
-    /// How often each attempt was opened, and closed, by its gateway.
-    pub opens: Vec<(AttemptId, AccountId, Instant)>,
-    pub closes: Vec<(AttemptClosed, Instant)>,
-    /// What a gateway that had crashed still wanted to write.
-    pub fenced: u64,
+pub struct Seen(Vec<(Instant, Event)>);
+
+/// One thing of it, and what befell the run meanwhile.
+#[derive(Debug)]
+pub enum Event {
+    /// An attempt was opened, and that was committed.
+    Opened(AttemptId, AccountId),
+    /// An attempt was closed.
+    Closed(AttemptClosed),
+    /// A fault was noted.
+    Fault(FaultRecord),
+    /// A process has ended, or the wall clock was set: what is measured over it says nothing.
+    Disturbed,
+    /// An account has another secret.
+    Rotated(AccountId),
+    /// The accounts' configuration has changed.
+    Removed(AccountId),
+}
+
+impl Seen {
+    /// This has happened, now.
+    pub fn note(&mut self, event: Event) {
+        self.0.push((Instant::now(), event));
+    }
+
+    /// What has happened since there were so many.
+    pub fn since(&self, known: usize) -> impl Iterator<Item = &(Instant, Event)> {
+        self.0.iter().skip(known)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
 }
 
 type Write = Box<dyn FnOnce(&MemoryStore) + Send>;
@@ -86,11 +112,7 @@ impl Life {
     }
 
     fn fenced(&self) -> bool {
-        let fenced = self.fence.load(Ordering::Relaxed);
-        if fenced {
-            self.seen.lock().fenced += 1;
-        }
-        fenced
+        self.fence.load(Ordering::Relaxed)
     }
 
     fn push(&self, write: impl FnOnce(&MemoryStore) + Send + 'static) {
@@ -138,7 +160,7 @@ impl Ledger for Life {
         Box::pin(async move {
             opened.await?;
             self.trace.note(format_args!("store opened {attempt} on {account}"));
-            self.seen.lock().opens.push((attempt, account, Instant::now()));
+            self.seen.lock().note(Event::Opened(attempt, account));
             Ok(())
         })
     }
@@ -154,7 +176,7 @@ impl Ledger for Life {
             entry.exact,
             entry.usage
         ));
-        self.seen.lock().closes.push((entry.clone(), Instant::now()));
+        self.seen.lock().note(Event::Closed(entry.clone()));
         self.push(move |store| {
             let _ = futures_util::FutureExt::now_or_never(store.close(entry));
         });
@@ -214,7 +236,7 @@ impl FaultLog for Life {
         }
         let account = record.account.as_ref().map(ToString::to_string).unwrap_or_default();
         self.trace.note(format_args!("fault {} of {} at {account}: {}", record.fault, record.origin, record.effect));
-        self.seen.lock().faults.push(record.clone());
+        self.seen.lock().note(Event::Fault(record.clone()));
         self.push(move |store| store.note(record));
     }
 }

@@ -1,25 +1,33 @@
 //! The invariants (`docs/simulation.md`), looked at after every step of a run and, those of a system at rest, at its end.
 //! They are told from what clients, upstreams and the store have seen, and from the gateway's own views of its accounts.
 
+mod accounts;
+pub mod heard;
+
 use crate::client::Outcome;
 use crate::gateway::Running;
 use crate::plan::{Family, Plan};
 use crate::reply::End;
-use crate::store::Seen;
+use crate::store::{Event, Seen};
+use accounts::{Accounts, counts};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
-use turnkeep_base::limit::{MAX_DISPATCHES, RECEIPT_WAIT};
-use turnkeep_base::verdict::row;
-use turnkeep_base::{AttemptId, FaultKind, Origin, TurnId};
-use turnkeep_policy::accounts::{Scope, Snapshot, Status};
+use tokio::time::Instant;
+use turnkeep_base::limit::{MAX_ATTEMPTS, MAX_DISPATCHES, RECEIPT_WAIT};
+use turnkeep_base::{AttemptId, FaultKind, TurnId};
+use turnkeep_policy::Moment;
+use turnkeep_policy::accounts::{Snapshot, Status};
 use turnkeep_store::LedgerEntry;
 
 /// Beyond a turn's deadline, at most.
 const LATE: Duration = Duration::from_secs(5);
 /// The longest turn of the default configuration.
 const LONGEST_TURN: Duration = Duration::from_secs(60 * 60);
+/// An attempt whose upstream says nothing any more: the first-content clock, the one between, and once more.
+const STALLED: Duration = Duration::from_secs(15 * 60);
+/// How soon a slot that is free finds whoever waits for it.
+const WAKES_WITHIN: Duration = Duration::from_secs(3);
 /// Violations that are kept.
 const KEPT: usize = 50;
 
@@ -27,9 +35,11 @@ const KEPT: usize = 50;
 #[derive(Debug, Default)]
 pub struct Watch {
     found: Mutex<BTreeSet<String>>,
-    /// Faults that were gone through, and what they are by account.
-    judged: Mutex<(usize, BTreeMap<(String, String), u64>)>,
-    states: Mutex<BTreeMap<String, &'static str>>,
+    accounts: Mutex<Accounts>,
+    /// Since when turns wait though nothing runs.
+    idle: Mutex<Option<Instant>>,
+    /// Conversations that upstreams said are gone, and that were dropped, over all lives.
+    gone: Mutex<(u64, u64)>,
 }
 
 impl Watch {
@@ -49,60 +59,39 @@ impl Watch {
     /// After a step.
     pub fn step(&self, running: &Running, seen: &Mutex<Seen>) {
         let admission = &running.gateway.engine().admission;
-        self.judge(&seen.lock());
+        let at = Instant::now();
+        let mut accounts = self.accounts.lock();
+        accounts.take(&seen.lock(), self);
         let now = admission.present();
-        for account in admission.snapshots() {
+        let snapshots = admission.snapshots();
+        for account in &snapshots {
             if account.in_flight > account.max_in_flight {
                 self.broken(
                     1,
                     format_args!("{} has {} in flight of {}", account.id, account.in_flight, account.max_in_flight),
                 );
             }
-            self.standing(&account, now);
+            accounts.look(account, now, at, self);
         }
+        self.waiters(admission.waiting(), &snapshots, now, at);
     }
 
-    /// Counts what each account was blamed for.
-    fn judge(&self, seen: &Seen) {
-        let mut judged = self.judged.lock();
-        let (from, by_account) = &mut *judged;
-        for record in seen.faults.iter().skip(*from) {
-            if let Some(account) = &record.account {
-                *by_account.entry((account.to_string(), record.fault.clone())).or_default() += 1;
-            }
-        }
-        *from = seen.faults.len();
-    }
-
-    /// Whole-account penalties, each with the fault of the account's own that it is for.
-    fn standing(&self, account: &Snapshot, now: turnkeep_policy::Moment) {
-        let id = account.id.to_string();
-        let blamed = |kind: FaultKind| {
-            self.judged.lock().1.get(&(id.clone(), kind.name().to_owned())).copied().unwrap_or_default()
+    /// Nobody waits for a slot while nothing runs and every account could serve.
+    fn waiters(&self, waiting: usize, accounts: &[Snapshot], now: Moment, at: Instant) {
+        let free = |account: &Snapshot| {
+            account.in_flight == 0
+                && matches!(account.standing.status(), Status::Active)
+                && account.standing.cooldowns().running(now).next().is_none()
         };
-        let standing = &account.standing;
-        match standing.status() {
-            Status::Active | Status::Disabled => {}
-            Status::Errored { .. } if blamed(FaultKind::CredentialRejected) >= 3 => {}
-            Status::Errored { .. } => {
-                self.broken(3, format_args!("{id} is errored without three rejections of its credential"))
-            }
-            Status::Suspended { .. } if blamed(FaultKind::AccountSuspended) >= 1 => {}
-            Status::Suspended { .. } => self.broken(3, format_args!("{id} is suspended, and nobody has said so")),
+        let mut idle = self.idle.lock();
+        if waiting == 0 || !accounts.iter().all(free) {
+            *idle = None;
+            return;
         }
-        let used = standing.budget_used(now);
-        if used > 0 && blamed(FaultKind::CredentialRejected) + blamed(FaultKind::AccountSuspended) == 0 {
-            self.broken(2, format_args!("{id} has used {used} of its budget, and no fault of its own"));
+        let since = *idle.get_or_insert(at);
+        if at.saturating_duration_since(since) > WAKES_WITHIN {
+            self.broken(16, format_args!("{waiting} turns wait, and every account is free"));
         }
-        for (scope, cooldown) in standing.cooldowns().running(now) {
-            if *scope == Scope::Account && row(cooldown.cause).origin != Origin::Account {
-                self.broken(2, format_args!("{id} cools down as a whole for {}", cooldown.cause.name()));
-            }
-            if blamed(cooldown.cause) == 0 {
-                self.broken(12, format_args!("{id} cools down for {}, which it never had", cooldown.cause.name()));
-            }
-        }
-        self.states.lock().insert(id, standing.status().name());
     }
 
     /// What a client was told.
@@ -155,22 +144,41 @@ impl Watch {
     }
 
     /// The ledger, of a system at rest: what gateways have written, and what is committed.
-    pub fn ledger(&self, seen: &Seen, committed: &[LedgerEntry], lives_crashed: bool) {
+    /// `slow`: an upstream or a client of this run may take its time.
+    pub fn ledger(&self, seen: &Seen, committed: &[LedgerEntry], lives_crashed: bool, slow: bool) {
         let mut opens = BTreeMap::<AttemptId, u32>::new();
         let mut turns = BTreeMap::<TurnId, u32>::new();
+        let mut counted = BTreeMap::<TurnId, u8>::new();
         let mut begun = BTreeMap::new();
-        for (attempt, _, at) in &seen.opens {
-            begun.entry(*attempt).or_insert(*at);
-            *opens.entry(*attempt).or_default() += 1;
-            *turns.entry(attempt.turn).or_default() += 1;
-        }
         let mut closes = BTreeMap::<AttemptId, u32>::new();
-        for (close, at) in &seen.closes {
-            *closes.entry(close.attempt).or_default() += 1;
-            let took = begun.get(&close.attempt).map_or(Duration::ZERO, |begun| at.saturating_duration_since(*begun));
-            if took > LONGEST_TURN + LATE + RECEIPT_WAIT {
-                self.broken(11, format_args!("{} took {took:?}", close.attempt));
+        for (at, event) in seen.since(0) {
+            match event {
+                Event::Opened(attempt, id) => {
+                    begun.entry(*attempt).or_insert((*at, id));
+                    *opens.entry(*attempt).or_default() += 1;
+                    *turns.entry(attempt.turn).or_default() += 1;
+                }
+                Event::Closed(close) => {
+                    *closes.entry(close.attempt).or_default() += 1;
+                    let Some((begun, id)) = begun.get(&close.attempt) else { continue };
+                    let took = at.saturating_duration_since(*begun);
+                    let longest = if slow || *id.upstream == *Family::Devin.name() { LONGEST_TURN } else { STALLED };
+                    if took > longest + LATE + RECEIPT_WAIT {
+                        self.broken(11, format_args!("{} took {took:?}", close.attempt));
+                    }
+                }
+                Event::Fault(record) => {
+                    let kind = FaultKind::ALL.iter().find(|kind| kind.name() == record.fault);
+                    if record.attempt.is_some() && record.phase == "answered" && kind.is_some_and(|kind| counts(*kind))
+                    {
+                        *counted.entry(record.turn).or_default() += 1;
+                    }
+                }
+                Event::Disturbed | Event::Rotated(_) | Event::Removed(_) => {}
             }
+        }
+        for (turn, count) in counted.iter().filter(|(_, count)| **count > MAX_ATTEMPTS) {
+            self.broken(11, format_args!("{turn} had {count} attempts that count"));
         }
         for (attempt, count) in opens.iter().filter(|(_, count)| **count > 1) {
             self.broken(7, format_args!("{attempt} was opened {count} times"));
@@ -233,6 +241,10 @@ impl Watch {
         }
         let kept = &engine.conversations;
         let closed = kept.restored.get() + kept.advanced.get() + kept.dropped.get();
+        let (gone, dropped) = *self.gone.lock();
+        if gone > dropped + kept.dropped.get() {
+            self.broken(4, format_args!("{gone} conversations were gone, and {dropped} dropped"));
+        }
         if kept.hits.get() > closed {
             self.broken(
                 4,
@@ -241,28 +253,33 @@ impl Watch {
         }
     }
 
-    /// What was said in one conversation of an upstream's: each question once, and all of one caller.
-    pub fn conversation(&self, what: &str, said: &[String]) {
-        let mut questions = BTreeMap::<String, u32>::new();
-        let mut callers = BTreeSet::<String>::new();
-        for text in said {
-            let text = without_echoes(text);
-            for word in text.split_whitespace().filter(|word| word.starts_with('q') && word.ends_with('x')) {
-                *questions.entry(word.to_owned()).or_default() += 1;
+    /// A life of the gateway is about to end: what it has dropped still counts.
+    pub fn ends(&self, running: &Running) {
+        self.gone.lock().1 += running.gateway.engine().conversations.dropped.get();
+    }
+
+    /// What upstreams have said of conversations that are gone.
+    pub fn count_gone(&self, seen: &Seen) {
+        let is_gone = |event: &&(Instant, Event)| matches!(&event.1, Event::Fault(record) if record.fault == FaultKind::ConversationGone.name());
+        self.gone.lock().0 = seen.since(0).filter(is_gone).count() as u64;
+    }
+
+    /// A receipt is only for a reply that came whole; an answer that came is not held.
+    pub fn delivered(&self, outcomes: &[Outcome], deliveries: &BTreeMap<String, String>) {
+        let mut read = BTreeSet::new();
+        for outcome in outcomes {
+            let Some((turn, _)) = &outcome.head else { continue };
+            let at = format!("{}.{}", outcome.talk, outcome.turn);
+            let delivered = deliveries.get(turn).is_some_and(|delivery| delivery == "delivered");
+            if delivered && outcome.resets && !outcome.read_whole {
+                self.broken(5, format_args!("{turn} counts as delivered, and client {at} had reset it before its end"));
             }
-            let words: Vec<&str> = text.split_whitespace().collect();
-            callers.extend(
-                words
-                    .windows(2)
-                    .filter(|pair| pair[0] == "of" && pair[1].starts_with('c'))
-                    .map(|pair| pair[1].to_owned()),
-            );
-        }
-        for (question, count) in questions.iter().filter(|(_, count)| **count > 1) {
-            self.broken(4, format_args!("{what} was told {question} {count} times"));
-        }
-        if callers.len() > 1 {
-            self.broken(15, format_args!("{what} has heard several callers: {callers:?}"));
+            if outcome.cache == "held" && read.contains(&(outcome.caller, &outcome.asked)) {
+                self.broken(5, format_args!("client {at} was served an answer that was held though it had arrived"));
+            }
+            if outcome.read_whole && matches!(outcome.end, End::Finished(_)) {
+                read.insert((outcome.caller, &outcome.asked));
+            }
         }
     }
 }

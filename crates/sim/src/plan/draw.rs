@@ -3,6 +3,8 @@
 use super::{Client, Dialect, Event, Family, Fault, Happens, Plan, Talk, Turn, Upstream, What};
 use crate::streams::Stream;
 
+/// Words of a question that every account refuses in the same way.
+pub const SAME_EVERYWHERE: u16 = 0;
 /// Turns of a run, at least.
 const TURNS: usize = 200;
 
@@ -65,9 +67,15 @@ fn turn(stream: &mut Stream, at_ms: u64) -> Turn {
         79..=80 => Client::Returns(stream.within(0..=3000)),
         81..=86 => Client::ResetsAt(stream.within(0..=2500)),
         87..=94 => Client::Slow(stream.within(1..=2000)),
-        _ => Client::Twice,
+        95..=97 => Client::Twice,
+        _ => Client::Again,
     };
-    let words = if stream.percent(3) { stream.within(200..=2000) } else { stream.within(1..=40) } as u16;
+    let words = match stream.within(1..=1000) {
+        1..=3 => 2000,
+        4..=15 => 300,
+        16..=45 => SAME_EVERYWHERE,
+        _ => stream.within(1..=30) as u16,
+    };
     let idempotency = stream.percent(10).then(|| stream.within(0..=255) as u8);
     Turn { at_ms, words, idempotency, client }
 }
@@ -83,7 +91,11 @@ fn faults(stream: &mut Stream, upstreams: &[Upstream]) -> Vec<Fault> {
     let mut all = Vec::new();
     for _ in 0..many {
         let first = fault(stream);
-        let run = if stream.percent(25) || first.what == What::Rejected { stream.within(2..=7) as u32 } else { 1 };
+        let run = if stream.percent(25) || matches!(first.what, What::Rejected | What::Shell) {
+            stream.within(2..=7) as u32
+        } else {
+            1
+        };
         all.extend((0..run).map(|more| Fault { nth: first.nth + more, ..first }));
     }
     all
@@ -99,6 +111,8 @@ fn what(stream: &mut Stream) -> What {
         What::NoModel,
         What::Invalid,
         What::Status500,
+        What::FailsAnyway,
+        What::Shell,
         What::Status503,
         What::Overloaded,
         What::Html,
@@ -128,6 +142,7 @@ fn events(stream: &mut Stream, upstreams: &[Upstream], length_ms: u64) -> Vec<Ev
                 4 => Happens::Remove(family, account, stream.within(100..=60_000)),
                 5 => Happens::Rotate(family, account),
                 6 => Happens::Jump(stream.within(0..=7_200_000) as i64 - 3_600_000),
+                7 if stream.percent(50) => Happens::Forget(family),
                 7 => Happens::Refuse(family, stream.within(100..=20_000)),
                 _ => Happens::Cut(family),
             };

@@ -1,0 +1,165 @@
+//! How accounts must stand, told from what was opened, closed and noted of them alone: a model of its own, which shares no
+//! line with the gateway's.
+
+use super::Watch;
+use crate::store::{Event, Seen};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tokio::time::Instant;
+use turnkeep_base::verdict::row;
+use turnkeep_base::{AccountId, AttemptId, FaultKind, Next, Origin};
+use turnkeep_engine::ports::{AttemptOutcome, FaultRecord};
+use turnkeep_policy::Moment;
+use turnkeep_policy::accounts::{Scope, Snapshot, Status};
+
+/// Rejections of a credential within this time, without a success between, that put an account out of service.
+const BUDGET: usize = 3;
+const BUDGET_WINDOW: Duration = Duration::from_secs(30 * 60);
+/// What a declared wait may be short of, for clocks that round.
+const ROUNDING: Duration = Duration::from_millis(1100);
+
+#[derive(Debug, Default)]
+struct Account {
+    /// Rejections since the last success.
+    rejected: Vec<Instant>,
+    suspended: u64,
+    /// Faults of the account's own, by kind.
+    own: BTreeMap<String, u64>,
+    /// Until when it declared that it takes nothing, and for what.
+    limited: Option<(Instant, String)>,
+    errored: bool,
+    /// Attempts that were opened while it was errored, since it is; and those of them that are open.
+    tried: BTreeSet<AttemptId>,
+    trying: BTreeSet<AttemptId>,
+    /// Somebody has changed it from outside since it was errored.
+    touched: bool,
+}
+
+/// All accounts, as far as what was seen has been gone through.
+#[derive(Debug, Default)]
+pub struct Accounts {
+    known: usize,
+    accounts: BTreeMap<AccountId, Account>,
+    of: BTreeMap<AttemptId, AccountId>,
+}
+
+impl Accounts {
+    /// Goes through what has been seen since.
+    pub fn take(&mut self, seen: &Seen, watch: &Watch) {
+        for (at, event) in seen.since(self.known) {
+            match event {
+                Event::Opened(attempt, id) => self.opened(*at, *attempt, id, watch),
+                Event::Closed(close) => {
+                    if let Some(account) = self.of.get(&close.attempt).and_then(|id| self.accounts.get_mut(id)) {
+                        account.trying.remove(&close.attempt);
+                        if close.outcome == AttemptOutcome::Completed && !account.errored {
+                            account.rejected.clear();
+                        }
+                    }
+                }
+                Event::Fault(record) => self.fault(*at, record),
+                Event::Disturbed => {
+                    for account in self.accounts.values_mut() {
+                        (account.limited, account.touched) = (None, true);
+                        account.trying.clear();
+                    }
+                }
+                Event::Rotated(id) | Event::Removed(id) => {
+                    let account = self.accounts.entry(id.clone()).or_default();
+                    (account.touched, account.limited) = (true, None);
+                    account.trying.clear();
+                }
+            }
+        }
+        self.known = seen.len();
+    }
+
+    fn opened(&mut self, at: Instant, attempt: AttemptId, id: &AccountId, watch: &Watch) {
+        self.of.insert(attempt, id.clone());
+        let account = self.accounts.entry(id.clone()).or_default();
+        if let Some((until, why)) = account.limited.as_ref().filter(|(until, _)| *until > at + ROUNDING) {
+            let early = until.saturating_duration_since(at);
+            watch.broken(12, format_args!("{id} was asked {early:?} before the end of its wait for {why}"));
+        }
+        if account.errored {
+            account.tried.insert(attempt);
+            account.trying.insert(attempt);
+            if account.trying.len() > 1 {
+                watch.broken(3, format_args!("{id} is errored and tried by {} attempts at once", account.trying.len()));
+            }
+        }
+    }
+
+    fn fault(&mut self, at: Instant, record: &FaultRecord) {
+        let Some(id) = &record.account else { return };
+        let account = self.accounts.entry(id.clone()).or_default();
+        *account.own.entry(record.fault.clone()).or_default() += 1;
+        if record.fault == FaultKind::CredentialRejected.name() {
+            account.rejected.push(at);
+        } else if record.fault == FaultKind::AccountSuspended.name() {
+            account.suspended += 1;
+            account.rejected.push(at);
+        } else if record.fault == "corroborated" {
+            account.rejected.pop();
+            account.touched = true;
+        }
+        let limits = [FaultKind::RateLimited, FaultKind::QuotaExhausted];
+        if limits.iter().any(|kind| record.fault == kind.name())
+            && let Some(wait) = record.wait_ms.map(Duration::from_millis)
+        {
+            let until = at + wait.min(Duration::from_secs(6 * 60 * 60));
+            if account.limited.as_ref().is_none_or(|(before, _)| *before < until) {
+                account.limited = Some((until, record.fault.clone()));
+            }
+        }
+    }
+
+    /// How an account stands, and must.
+    pub fn look(&mut self, snapshot: &Snapshot, now: Moment, at: Instant, watch: &Watch) {
+        let id = &snapshot.id;
+        let account = self.accounts.entry(id.clone()).or_default();
+        let standing = &snapshot.standing;
+        let recent = account.rejected.iter().filter(|&&one| at.saturating_duration_since(one) < BUDGET_WINDOW).count();
+        let errored = matches!(standing.status(), Status::Errored { .. });
+        match standing.status() {
+            Status::Errored { .. } if !account.errored && account.rejected.len() < BUDGET && !account.touched => {
+                watch.broken(3, format_args!("{id} is errored after {} rejections in a row", account.rejected.len()));
+            }
+            Status::Active if account.errored && account.tried.is_empty() && !account.touched => {
+                watch.broken(3, format_args!("{id} was errored and serves again, and nobody has tried it"));
+            }
+            Status::Active if recent > BUDGET && !account.touched && !account.errored => {
+                watch.broken(3, format_args!("{id} serves after {recent} rejections in a row"));
+            }
+            Status::Suspended { .. } if account.suspended < 2 => {
+                watch.broken(3, format_args!("{id} is suspended, and that was said {} times", account.suspended));
+            }
+            Status::Active | Status::Errored { .. } | Status::Suspended { .. } | Status::Disabled => {}
+        }
+        if errored != account.errored {
+            account.errored = errored;
+            account.tried.clear();
+            account.trying.clear();
+            account.touched = false;
+            account.rejected.clear();
+        }
+        let own = |kind: FaultKind| account.own.get(kind.name()).copied().unwrap_or_default();
+        let used = standing.budget_used(now);
+        if used > 0 && own(FaultKind::CredentialRejected) + own(FaultKind::AccountSuspended) == 0 {
+            watch.broken(2, format_args!("{id} has used {used} of its budget, and no fault of its own"));
+        }
+        for (scope, cooldown) in standing.cooldowns().running(now) {
+            if *scope == Scope::Account && row(cooldown.cause).origin != Origin::Account {
+                watch.broken(2, format_args!("{id} cools down as a whole for {}", cooldown.cause.name()));
+            }
+            if own(cooldown.cause) == 0 {
+                watch.broken(12, format_args!("{id} cools down for {}, which it never had", cooldown.cause.name()));
+            }
+        }
+    }
+}
+
+/// An attempt that ended so counts against its turn's attempts, if it was sent.
+pub fn counts(kind: FaultKind) -> bool {
+    !matches!(row(kind).next, Next::ElsewhereFree | Next::SameFullHistory)
+}
