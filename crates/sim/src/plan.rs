@@ -17,6 +17,8 @@ pub struct Plan {
     pub upstreams: Vec<Upstream>,
     /// Callers.
     pub callers: u8,
+    /// Milliseconds before each word of an answer.
+    pub pace_ms: u64,
     /// `on_client_gone = finish` where true.
     pub finish: bool,
     /// What clients do.

@@ -286,6 +286,25 @@ impl Scene {
         }
     }
 
+    /// The endpoint that turns go to first is tried again, though others could serve.
+    async fn first_is_probed(&self, running: &Arc<Running>, clients: &Arc<Clients>) {
+        let admission = &running.gateway.engine().admission;
+        let Some(first) = self.ground.plan.upstreams.first().map(|upstream| upstream.family.name()) else { return };
+        let ejected = || admission.upstreams().iter().any(|one| *one.name == *first && one.ejected_until.is_some());
+        let serves = admission
+            .snapshots()
+            .iter()
+            .any(|account| *account.id.upstream == *first && matches!(account.standing.status(), Status::Active));
+        for round in 0..8 {
+            if !ejected() || !serves {
+                return;
+            }
+            clients.clone().go(3_000_000 + round, one_turn("any")).await;
+            sleep(Duration::from_secs(60)).await;
+        }
+        self.watch.broken(12, format_args!("{first} is out, and nobody tries it"));
+    }
+
     /// Endpoints and accounts that were out are tried, and serve.
     async fn comes_back(&self, running: &Arc<Running>, clients: &Arc<Clients>) {
         let admission = &running.gateway.engine().admission;
@@ -322,6 +341,7 @@ impl Scene {
                 self.watch.broken(12, format_args!("{} cools down after a day of rest", account.id));
             }
         }
+        self.first_is_probed(running, clients).await;
         for upstream in &self.ground.plan.upstreams {
             let usable = admission.snapshots().into_iter().any(|account| {
                 *account.id.upstream == *upstream.family.name()

@@ -16,6 +16,8 @@ fn secrets(family: Family, account: u8) -> String {
 /// The script of a family's upstream.
 pub fn of(plan: &Plan, family: Family) -> Script {
     let mut script = healthy();
+    script.rule.push(Rule { word_delay_ms: plan.pace_ms, ..Rule::default() });
+    script.rule.iter_mut().for_each(|rule| rule.word_delay_ms = plan.pace_ms);
     let its = plan.faults.iter().filter(|fault| fault.family == family);
     let rules = its.map(rule).collect::<Vec<_>>();
     script.rule.splice(0..0, rules);
@@ -28,6 +30,11 @@ pub fn healthy() -> Script {
         |words: u32| Rule { body_contains: Some(format!("tell {words} words")), words: Some(words), ..Rule::default() };
     let refused = Rule { body_contains: Some(" nobody answers this".into()), ..shell() };
     Script::of([refused, long(300), long(2000)])
+}
+
+/// The call of a family that brings a turn to a conversation that is there.
+fn send(family: Family) -> Option<String> {
+    (family == Family::Cascade).then(|| "/turnkeep.cascade.v1.CascadeService/Send".to_owned())
 }
 
 /// A refusal without a word of why.
@@ -51,7 +58,14 @@ fn rule(fault: &Fault) -> Rule {
         What::NoModel => Rule { error: error(404, Some("model_not_found"), None), ..base },
         What::Invalid => Rule { error: error(400, None, None), ..base },
         What::Status500 => Rule { error: error(500, None, None), ..base },
-        What::FailsAnyway => Rule { error: error(503, None, None), takes_anyway: true, done: true, ..base },
+        What::FailsAnyway => Rule {
+            path: send(family),
+            method: Some("POST".into()),
+            error: error(503, None, None),
+            takes_anyway: true,
+            done: true,
+            ..base
+        },
         What::Shell => Rule { account: base.account, nth: base.nth, times: base.times, ..shell() },
         What::Status503 => Rule { error: error(503, None, None), ..base },
         What::Overloaded => Rule { error: error(529, None, None), ..base },

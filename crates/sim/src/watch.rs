@@ -168,6 +168,11 @@ impl Watch {
                     }
                 }
                 Event::Fault(record) => {
+                    let of_devin = record.account.as_ref().is_some_and(|id| *id.upstream == *Family::Devin.name());
+                    let longest = record.clock.as_ref().is_some_and(|clock| clock.starts_with("max_turn"));
+                    if longest && !of_devin {
+                        self.broken(11, format_args!("{} ran into its deadline: {:?}", record.turn, record.clock));
+                    }
                     let kind = FaultKind::ALL.iter().find(|kind| kind.name() == record.fault);
                     if record.attempt.is_some() && record.phase == "answered" && kind.is_some_and(|kind| counts(*kind))
                     {

@@ -16,8 +16,9 @@ pub fn draw(seed: u64) -> Plan {
     let length_ms = stream.within(60..=600) * 1000;
     let talks = talks(&mut stream, &upstreams, callers, length_ms);
     let faults = faults(&mut stream, &upstreams);
-    let events = events(&mut stream, &upstreams, length_ms);
-    Plan { seed, upstreams, callers, finish: stream.percent(30), talks, faults, events }
+    let events = events(&mut stream, &upstreams, &talks);
+    let (finish, pace_ms) = (stream.percent(30), stream.one_of(&[0, 5, 60]));
+    Plan { seed, upstreams, callers, pace_ms, finish, talks, faults, events }
 }
 
 fn upstreams(stream: &mut Stream) -> Vec<Upstream> {
@@ -96,7 +97,21 @@ fn faults(stream: &mut Stream, upstreams: &[Upstream]) -> Vec<Fault> {
         } else {
             1
         };
-        all.extend((0..run).map(|more| Fault { nth: first.nth + more, ..first }));
+        all.extend((0..run).map(|more| {
+            // Of two waits the longer one counts.
+            let what =
+                if let What::Limited(_) = first.what { What::Limited(stream.within(1..=90)) } else { first.what };
+            Fault { nth: first.nth + more, what, ..first }
+        }));
+    }
+    if stream.percent(25) {
+        // Everybody fails for a while.
+        let (from, what) =
+            (stream.within(1..=40) as u32, stream.one_of(&[What::Status500, What::Status503, What::Html]));
+        for upstream in upstreams {
+            let every = (0..upstream.accounts).flat_map(|account| (from..from + 8).map(move |nth| (account, nth)));
+            all.extend(every.map(|(account, nth)| Fault { family: upstream.family, account, nth, what }));
+        }
     }
     all
 }
@@ -124,14 +139,14 @@ fn what(stream: &mut Stream) -> What {
         What::Hang,
         What::BadJson,
         What::ErrorInStream,
-        What::Slow(stream.within(10..=5000)),
+        What::Slow(stream.within(10..=200)),
         What::Late(stream.within(100..=90_000)),
     ];
     stream.one_of(&whats)
 }
 
-fn events(stream: &mut Stream, upstreams: &[Upstream], length_ms: u64) -> Vec<Event> {
-    let many = stream.within(0..=6);
+fn events(stream: &mut Stream, upstreams: &[Upstream], talks: &[Talk]) -> Vec<Event> {
+    let many = stream.within(0..=8);
     let mut all: Vec<Event> = (0..many)
         .map(|_| {
             let upstream = stream.one_of(upstreams);
@@ -146,7 +161,10 @@ fn events(stream: &mut Stream, upstreams: &[Upstream], length_ms: u64) -> Vec<Ev
                 7 => Happens::Refuse(family, stream.within(100..=20_000)),
                 _ => Happens::Cut(family),
             };
-            Event { at_ms: stream.within(0..=length_ms), what }
+            // In the middle of somebody's turn.
+            let talk = &talks[stream.within(0..=talks.len() as u64 - 1) as usize];
+            let turn = &talk.turns[stream.within(0..=talk.turns.len() as u64 - 1) as usize];
+            Event { at_ms: turn.at_ms + stream.within(0..=800), what }
         })
         .collect();
     all.sort_by_key(|event| event.at_ms);

@@ -6,6 +6,7 @@ use crate::store::{Event, Seen};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::Instant;
+use turnkeep_base::limit::{QUOTA_COOLDOWN, RATE_COOLDOWN};
 use turnkeep_base::verdict::row;
 use turnkeep_base::{AccountId, AttemptId, FaultKind, Next, Origin};
 use turnkeep_engine::ports::{AttemptOutcome, FaultRecord};
@@ -104,9 +105,9 @@ impl Accounts {
             account.touched = true;
         }
         let limits = [FaultKind::RateLimited, FaultKind::QuotaExhausted];
-        if limits.iter().any(|kind| record.fault == kind.name())
-            && let Some(wait) = record.wait_ms.map(Duration::from_millis)
-        {
+        if limits.iter().any(|kind| record.fault == kind.name()) {
+            let usual = if record.fault == FaultKind::RateLimited.name() { RATE_COOLDOWN } else { QUOTA_COOLDOWN };
+            let wait = record.wait_ms.map_or(usual, Duration::from_millis);
             let until = at + wait.min(Duration::from_secs(6 * 60 * 60));
             if account.limited.as_ref().is_none_or(|(before, _)| *before < until) {
                 account.limited = Some((until, record.fault.clone()));
