@@ -1,6 +1,6 @@
 # The two commands of the README are `make demo` and `make test`; `make` alone lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-clients bench attempts lint docs fmt
+.PHONY: help demo test test-clients bench attempts sim bugs lint docs fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -20,6 +20,13 @@ bench: ## measure against nginx and a bare proxy, write docs/benchmarks.md (abou
 
 attempts: ## ten thousand random turns against the upstream's own meter (about a minute)
 	TURNKEEP_RANDOM_TURNS=10000 cargo test --profile ci --locked -p turnkeep --test settled killed -- --nocapture
+
+sim: ## simulate seeds that no run had before, for HOURS=1 (a failure writes its plan down)
+	cargo build --profile ci --locked -p turnkeep-sim
+	cargo run --profile ci --locked -q -p turnkeep-sim -- corpus --from "$$(date +%s)000" --seconds "$$(( $${HOURS:-1} * 3600 ))" --unmarked
+
+bugs: ## put each bug of crates/sim/src/bugs.rs in, see which the simulation finds, write docs/mutation-score.md
+	cargo run --profile ci --locked -q -p turnkeep-sim --features seeded-bugs -- bugs --seconds 30 --out docs/mutation-score.md
 
 lint: ## format check, clippy and the layer check
 	cargo fmt --all --check

@@ -55,6 +55,15 @@ counted+=("$report/rust.log")
 step "docs" docs "${denied[@]}" "$target/ci/xtask" docs --check || true
 step "schemas" schemas "${denied[@]}" "$target/ci/xtask" proto --check || true
 
+# The whole gateway under simulation (docs/simulation.md): that it does the same twice is looked at first.
+sim="$target/ci/turnkeep-sim"
+step "simulation, meta" sim-meta "${denied[@]}" "$sim" meta || true
+step "simulation, regressions" sim-regressions "${denied[@]}" "$sim" regressions || true
+step "simulation, pinned seeds" sim-pinned "${denied[@]}" "$sim" corpus --seeds 500 || true
+commit="$(git rev-parse --short=8 HEAD 2>/dev/null || echo 1)"
+step "simulation, new seeds" sim-new "${denied[@]}" "$sim" corpus --from "$((16#$commit + 1000))" --seconds 60 --unmarked || true
+counted+=("$report/sim-meta.log" "$report/sim-regressions.log" "$report/sim-pinned.log" "$report/sim-new.log")
+
 # What the set-up put there where Debian's own Node is too old.
 export PATH="$PWD/.setup/node/bin:$PATH"
 pytest=(-m pytest -p no:cacheprovider --color=no -q)

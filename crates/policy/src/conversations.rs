@@ -264,12 +264,8 @@ impl Conversations {
         self.expire(now);
         let Loan { caller, key, mut record } = loan;
         let stands = stands(&record) || seeded::is("an-older-epoch-is-lent");
-        let end = match end {
-            LeaseEnd::Dead { .. } if seeded::is("a-gone-conversation-is-put-back") => {
-                LeaseEnd::Restored { reread: false }
-            }
-            end => end,
-        };
+        let put_back = seeded::is("a-gone-conversation-is-put-back") && matches!(end, LeaseEnd::Dead { .. });
+        let end = if put_back { LeaseEnd::Restored { reread: false } } else { end };
         match (record.handling, end) {
             (Handling::Mutable, LeaseEnd::Restored { reread }) => {
                 // A newer one under its key has replaced it: another turn went on from the same history.

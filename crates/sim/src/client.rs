@@ -37,6 +37,8 @@ pub struct Outcome {
     pub cache: String,
     /// Its reply was cut off by a reset at a byte that it has.
     pub resets: bool,
+    /// The client leaves after a time, whatever it has.
+    pub leaves: bool,
     /// The questions of the history that it sent.
     pub history: Vec<String>,
     pub text: String,
@@ -142,6 +144,7 @@ impl Clients {
             head: None,
             cache: String::new(),
             resets: matches!(turn.client, Client::ResetsAt(_)),
+            leaves: matches!(turn.client, Client::LeavesAfter(_) | Client::Returns(_)),
             history: before.iter().map(|exchange| exchange.asked.clone()).collect(),
             text: String::new(),
             end: End::Open,

@@ -117,7 +117,7 @@ impl End {
         Cutter(Arc::downgrade(&self.wire))
     }
 
-    fn write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn give(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let taken = ready!(self.outward().lock().poll_write(cx, bytes))?;
         match taken {
             Some(taken) => {
@@ -131,7 +131,7 @@ impl End {
         }
     }
 
-    fn read(&self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn fetch(&self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let piece: Bytes = ready!(self.inward().lock().poll_read(cx, buffer.remaining()))?;
         buffer.put_slice(&piece);
         self.wire.moved.notify_one();
@@ -162,13 +162,13 @@ impl Drop for End {
 
 impl AsyncRead for End {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        self.read(cx, buffer)
+        self.fetch(cx, buffer)
     }
 }
 
 impl AsyncWrite for End {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.write(cx, bytes)
+        self.give(cx, bytes)
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -204,11 +204,11 @@ impl fmt::Debug for Accepted {
 
 impl Link for Accepted {
     fn poll_read(&self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        self.0.read(cx, buffer)
+        self.0.fetch(cx, buffer)
     }
 
     fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.0.write(cx, bytes)
+        self.0.give(cx, bytes)
     }
 
     fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<bool> {
@@ -232,5 +232,59 @@ impl Link for Accepted {
 
     fn shut_down(&self) {
         self.0.close();
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test ends by panicking")]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    const CARRIES: Carries = Carries { delay_us: (50, 900), piece: 7, window: 64 };
+
+    fn line(there: Option<Befalls>) -> Line {
+        Line { carries: CARRIES, there, back: None }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bytes_come_whole_and_in_order_however_they_are_cut_and_the_end_after_them() {
+        let (mut one, mut other) = connect(1, "test", line(None));
+        let sent: Vec<u8> = (0..=255).cycle().take(10_000).collect();
+        let writes = sent.clone();
+        tokio::spawn(async move {
+            one.write_all(&writes).await.unwrap();
+            one.shutdown().await.unwrap();
+            // The end that is not read from stays until its own end is known.
+            let _ = one.read(&mut [0; 1]).await;
+        });
+        let mut came = Vec::new();
+        other.read_to_end(&mut came).await.unwrap();
+        assert_eq!(came, sent);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reset_ends_both_directions_at_its_byte() {
+        let (mut one, mut other) = connect(1, "test", line(Some(Befalls::Reset(10))));
+        assert_eq!(one.write_all(&[0; 20]).await.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+        assert_eq!(other.read(&mut [0; 1]).await.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+        assert_eq!(other.write(&[0]).await.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_acknowledged_is_what_has_arrived_and_a_stall_holds_it_up() {
+        let stall = Some(Befalls::Stall(10, Duration::from_secs(60)));
+        let (mut one, other) = connect(1, "test", line(stall));
+        one.write_all(&[0; 10]).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let one = Accepted(Arc::new(one));
+        assert_eq!(one.standing(), Standing { acked: 10, over: false });
+        let written = std::future::poll_fn(|cx| one.poll_write(cx, &[0; 10])).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(59)).await;
+        assert_eq!((written, one.standing().acked), (10, 10));
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(one.standing().acked, 20);
+        drop(other);
     }
 }

@@ -244,6 +244,9 @@ fn corpus(from: u64, seeds: u64, seconds: Option<u64>, jobs: usize, unmarked: bo
     ));
     let never: Vec<Mark> = Mark::ALL.into_iter().filter(|mark| !marks.contains(mark)).collect();
     say(format_args!("{} of {} marks have occurred; never: {never:?}", marks.len(), Mark::ALL.len()));
+    // As test runners close their logs: each seed is a test.
+    let (ok, word) = (seeds - failed.len(), if failed.is_empty() { "ok" } else { "FAILED" });
+    say(format_args!("test result: {word}. {ok} passed; {} failed;", failed.len()));
     if !failed.is_empty() {
         let shown = failed.len().min(5);
         bail!("{} of {seeds} seeds failed, the first {shown}:\n{}", failed.len(), failed[..shown].join("\n"));
@@ -305,7 +308,7 @@ fn regressions() -> Result<()> {
             bail!("{}: {}", file.display(), report.broken.join("\n  "));
         }
     }
-    say(format_args!("{} regressions hold", files.len()));
+    say(format_args!("test result: ok. {} passed; 0 failed;", files.len()));
     Ok(())
 }
 
@@ -333,5 +336,6 @@ fn meta(seeds: &[u64]) -> Result<()> {
         }
         say(format_args!("seed {seed}: two processes, {} lines, the same to the byte", first.lines().count()));
     }
+    say(format_args!("test result: ok. {} passed; 0 failed;", seeds.len()));
     Ok(())
 }

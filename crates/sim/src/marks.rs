@@ -19,12 +19,15 @@ pub enum Mark {
     ReceiptWithheld,
     /// A reply arrived and was known to.
     Receipt,
-    /// A conversation was put back as it was; gone on with; dropped.
+    /// A conversation was put back as it was.
     Restored,
+    /// A conversation was gone on with.
     Advanced,
+    /// A conversation was dropped.
     Dropped,
-    /// An account was put out of service; suspended.
+    /// An account was put out of service.
     Errored,
+    /// An account was suspended.
     Suspended,
     /// An account that was put out of service came back.
     CameBack,
@@ -40,8 +43,9 @@ pub enum Mark {
     ReloadUnderLoad,
     /// The gateway was told to end while turns ran.
     DrainWithTurns,
-    /// An answer was held, and served to the client that came back; a turn joined another's.
+    /// An answer was held, and served to the client that came back.
     HeldServed,
+    /// A turn joined another's.
     Joined,
     /// A later turn proved that a reply had arrived.
     Echo,

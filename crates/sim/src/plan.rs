@@ -42,12 +42,19 @@ impl Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Family {
+    /// Chat Completions.
     Chat,
+    /// Messages.
     Messages,
+    /// Responses.
     Responses,
+    /// Gemini.
     Gemini,
+    /// The chat service over Connect.
     Connect,
+    /// A server of conversations.
     Cascade,
+    /// Sessions of Devin.
     Devin,
 }
 
@@ -86,8 +93,11 @@ impl Family {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Upstream {
+    /// Whose.
     pub family: Family,
+    /// How many accounts it has.
     pub accounts: u8,
+    /// How many attempts each takes at once.
     pub max_in_flight: u8,
 }
 
@@ -95,9 +105,13 @@ pub struct Upstream {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
+    /// Chat Completions.
     Chat,
+    /// Messages.
     Messages,
+    /// Responses.
     Responses,
+    /// Gemini.
     Gemini,
 }
 
@@ -110,11 +124,15 @@ impl Dialect {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Talk {
+    /// Whose key it has.
     pub caller: u8,
+    /// What it speaks.
     pub dialect: Dialect,
     /// The model; `any` goes to every upstream in turn.
     pub model: String,
+    /// It wants its answers as streams.
     pub stream: bool,
+    /// What it asks, in order.
     pub turns: Vec<Turn>,
 }
 
@@ -128,6 +146,7 @@ pub struct Turn {
     pub words: u16,
     /// The key of a request that may be sent again.
     pub idempotency: Option<u8>,
+    /// How it behaves.
     pub client: Client,
 }
 
@@ -155,10 +174,13 @@ pub enum Client {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
+    /// Whose.
     pub family: Family,
+    /// Which of the family's accounts.
     pub account: u8,
     /// Which of the account's requests, from 1.
     pub nth: u32,
+    /// What goes wrong.
     pub what: What,
 }
 
@@ -180,21 +202,33 @@ pub enum What {
     NoModel,
     /// 400 of the request.
     Invalid,
+    /// 500.
     Status500,
     /// 503, of a server that has begun all the same.
     FailsAnyway,
-    /// 401 without a word.
+    /// 403 without a word of why.
     Shell,
+    /// 503.
     Status503,
+    /// 529.
     Overloaded,
+    /// A page in the place of an answer.
     Html,
+    /// The connection is reset before a byte of the reply.
     ResetBefore,
+    /// It is closed before one.
     CloseBefore,
+    /// It is reset inside the answer.
     ResetMid,
+    /// It is closed there.
     CloseMid,
+    /// The answer ends as HTTP wants it, and not as its dialect does.
     NoTerminal,
+    /// Silence, from some place on.
     Hang,
+    /// An event that is no JSON.
     BadJson,
+    /// An error inside the stream.
     ErrorInStream,
     /// So many milliseconds before each word.
     Slow(u64),
@@ -206,7 +240,9 @@ pub enum What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
+    /// When, in milliseconds since the run began.
     pub at_ms: u64,
+    /// What.
     pub what: Happens,
 }
 

@@ -259,3 +259,67 @@ fn texts(parts: &Value) -> Option<String> {
     let parts = parts.as_array()?;
     Some(parts.iter().filter_map(|part| part["text"].as_str()).collect())
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test ends by panicking")]
+mod tests {
+    use super::*;
+
+    fn told(dialect: Dialect, frames: &str) -> Told {
+        let mut told = Told::of(dialect);
+        // Byte by byte: how it is cut changes nothing.
+        frames.as_bytes().chunks(1).for_each(|byte| told.take(byte));
+        told.close();
+        told
+    }
+
+    #[test]
+    fn a_legal_stream_is_read_to_its_end_in_every_dialect() {
+        let streams = [
+            (
+                Dialect::Chat,
+                "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":null}]}\n\ndata: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+            ),
+            (
+                Dialect::Messages,
+                "event: message_start\ndata: {\"type\":\"message_start\"}\n\nevent: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0}\n\nevent: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"text\":\"hi\"}}\n\nevent: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\nevent: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
+            ),
+            (
+                Dialect::Responses,
+                "event: response.created\ndata: {\"type\":\"response.created\",\"sequence_number\":0}\n\nevent: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"sequence_number\":1,\"delta\":\"hi\"}\n\nevent: response.completed\ndata: {\"type\":\"response.completed\",\"sequence_number\":2}\n\n",
+            ),
+            (
+                Dialect::Gemini,
+                "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"hi\"}]},\"finishReason\":\"STOP\"}]}\n\n",
+            ),
+        ];
+        for (dialect, stream) in streams {
+            let told = told(dialect, stream);
+            assert_eq!((told.text.as_str(), &told.illegal), ("hi", &None), "{dialect:?}");
+            assert!(matches!(told.end(), End::Finished(_)), "{dialect:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_legal_stream_is_told_from_one() {
+        let chat = |frames: &str| told(Dialect::Chat, frames);
+        let word = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
+        let stop = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+        let done = "data: [DONE]\n\n";
+        for frames in [
+            word.to_owned(),
+            format!("{word}{done}"),
+            format!("{word}{stop}{word}{done}"),
+            format!("{word}{stop}{done}{word}"),
+            format!("{word}{stop}{stop}{done}"),
+            format!("nonsense\n{word}{stop}{done}"),
+            format!("data: {{\n\n{stop}{done}"),
+        ] {
+            assert!(chat(&frames).illegal.is_some(), "{frames}");
+        }
+        let failed = chat(&format!("{word}data: {{\"error\":{{\"message\":\"no\"}}}}\n\n"));
+        assert_eq!((failed.illegal.clone(), failed.end()), (None, End::Error("\"no\"".into())));
+        let skipped = "event: response.created\ndata: {\"type\":\"response.created\",\"sequence_number\":0}\n\nevent: response.completed\ndata: {\"type\":\"response.completed\",\"sequence_number\":2}\n\n";
+        assert!(told(Dialect::Responses, skipped).illegal.is_some());
+    }
+}

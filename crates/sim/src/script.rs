@@ -39,7 +39,7 @@ fn send(family: Family) -> Option<String> {
 
 /// A refusal without a word of why.
 fn shell() -> Rule {
-    Rule { status: Some(401), raw: Some(String::new()), ..Rule::default() }
+    Rule { status: Some(403), raw: Some("Forbidden".into()), ..Rule::default() }
 }
 
 fn rule(fault: &Fault) -> Rule {
@@ -50,7 +50,10 @@ fn rule(fault: &Fault) -> Rule {
     };
     let broken = |fault: LabFault| Rule { fault: Some(fault), ..base.clone() };
     match what {
-        What::Limited(seconds) => Rule { error: error(429, None, Some(seconds)), ..base },
+        // Some come late, when others of the account are under way.
+        What::Limited(seconds) => {
+            Rule { error: error(429, None, Some(seconds)), before_headers_delay_ms: u64::from(nth % 3) * 1500, ..base }
+        }
         What::LimitedBare => Rule { error: error(429, None, None), ..base },
         What::Rejected => Rule { error: error(401, Some("invalid_api_key"), None), ..base },
         What::Quota => Rule { error: error(429, Some("insufficient_quota"), None), ..base },

@@ -106,11 +106,6 @@ impl Life {
         self.fence.store(true, Ordering::Relaxed);
     }
 
-    /// What is committed.
-    pub fn committed(&self) -> &Arc<MemoryStore> {
-        &self.committed
-    }
-
     fn fenced(&self) -> bool {
         self.fence.load(Ordering::Relaxed)
     }
@@ -126,9 +121,21 @@ impl Life {
         &'a self,
         work: impl FnOnce(&MemoryStore) -> BoxFuture<'_, Result<T, E>> + Send + 'static,
     ) -> BoxFuture<'a, Result<T, E>> {
+        self.commit_unless(false, work)
+    }
+
+    /// `taken_back`: what nobody waits for any more is not done.
+    fn commit_unless<'a, T: Send + 'static, E: From<StoreError> + Send + 'static>(
+        &'a self,
+        taken_back: bool,
+        work: impl FnOnce(&MemoryStore) -> BoxFuture<'_, Result<T, E>> + Send + 'static,
+    ) -> BoxFuture<'a, Result<T, E>> {
         Box::pin(async move {
             let (told, answer) = oneshot::channel();
             self.push(move |store| {
+                if taken_back && told.is_closed() {
+                    return;
+                }
                 // The store in memory does all of its work when it is first polled.
                 let done = futures_util::FutureExt::now_or_never(work(store));
                 // Nobody may wait any more.
@@ -138,13 +145,13 @@ impl Life {
         })
     }
 
-    fn read<'a, T, E: From<StoreError>>(
+    fn read<'a, T, E>(
         &'a self,
         work: impl FnOnce(&'a MemoryStore) -> BoxFuture<'a, Result<T, E>>,
     ) -> BoxFuture<'a, Result<T, E>>
     where
         T: Send + 'a,
-        E: Send + 'a,
+        E: From<StoreError> + Send + 'a,
     {
         if self.fenced() {
             return Box::pin(std::future::ready(Err(StoreError("the process has crashed".into()).into())));
@@ -156,7 +163,7 @@ impl Life {
 impl Ledger for Life {
     fn open(&self, entry: AttemptOpened) -> BoxFuture<'_, Result<(), StoreError>> {
         let (attempt, account) = (entry.attempt, entry.account.clone());
-        let opened = self.commit(move |store| store.open(entry));
+        let opened = self.commit_unless(true, move |store| store.open(entry));
         Box::pin(async move {
             opened.await?;
             self.trace.note(format_args!("store opened {attempt} on {account}"));

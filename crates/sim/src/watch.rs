@@ -210,8 +210,7 @@ impl Watch {
     pub fn meter(&self, family: Family, committed: &[LedgerEntry], mut reported: Vec<(u64, u64)>) {
         let exact = committed.iter().filter(|entry| &*entry.account.upstream == family.name());
         for entry in exact {
-            let Some(closed) = entry.closed.as_ref().filter(|closed| closed.exact && closed.outcome == "completed")
-            else {
+            let Some(closed) = entry.closed.as_ref().filter(|closed| closed.exact && closed.usage.total() > 0) else {
                 continue;
             };
             let usage = closed.usage;
@@ -271,6 +270,14 @@ impl Watch {
 
     /// A receipt is only for a reply that came whole; an answer that came is not held.
     pub fn delivered(&self, outcomes: &[Outcome], deliveries: &BTreeMap<String, String>) {
+        let heads: BTreeSet<&str> = outcomes.iter().filter_map(|one| Some(one.head.as_ref()?.0.as_str())).collect();
+        let unknown =
+            deliveries.iter().filter(|(turn, way)| *way == "delivered" && !heads.contains(turn.as_str())).count();
+        // Who leaves by itself may have had it all in its host's buffers.
+        let left = outcomes.iter().filter(|one| one.head.is_none() && one.leaves).count();
+        if unknown > left {
+            self.broken(5, format_args!("{unknown} replies count as delivered, and {left} clients can have had them"));
+        }
         let mut read = BTreeSet::new();
         for outcome in outcomes {
             let Some((turn, _)) = &outcome.head else { continue };

@@ -13,7 +13,7 @@ pub fn draw(seed: u64) -> Plan {
     let mut stream = Stream::of(seed, "plan");
     let upstreams = upstreams(&mut stream);
     let callers = stream.within(2..=4) as u8;
-    let length_ms = stream.within(60..=600) * 1000;
+    let length_ms = stream.within(20..=300) * 1000;
     let talks = talks(&mut stream, &upstreams, callers, length_ms);
     let faults = faults(&mut stream, &upstreams);
     let events = events(&mut stream, &upstreams, &talks);
@@ -41,7 +41,7 @@ fn talks(stream: &mut Stream, upstreams: &[Upstream], callers: u8, length_ms: u6
         let family = stream.one_of(upstreams).family;
         let model = if stream.percent(50) { "any" } else { family.name() };
         let begins = stream.within(0..=length_ms);
-        let many = if stream.percent(60) { 1 } else { stream.within(2..=8) };
+        let many = if stream.percent(35) { 1 } else { stream.within(2..=8) };
         let mut at_ms = begins;
         let talk = Talk {
             caller: stream.within(0..=u64::from(callers) - 1) as u8,
@@ -92,7 +92,7 @@ fn faults(stream: &mut Stream, upstreams: &[Upstream]) -> Vec<Fault> {
     let mut all = Vec::new();
     for _ in 0..many {
         let first = fault(stream);
-        let run = if stream.percent(25) || matches!(first.what, What::Rejected | What::Shell) {
+        let run = if stream.percent(25) || matches!(first.what, What::Rejected | What::Shell | What::Limited(_)) {
             stream.within(2..=7) as u32
         } else {
             1
@@ -154,7 +154,7 @@ fn events(stream: &mut Stream, upstreams: &[Upstream], talks: &[Talk]) -> Vec<Ev
             let what = match stream.within(1..=8) {
                 1 | 2 => Happens::Crash(stream.within(0..=5000)),
                 3 => Happens::Drain,
-                4 => Happens::Remove(family, account, stream.within(100..=60_000)),
+                4 => Happens::Remove(family, account, stream.one_of(&[300, 1500, 20_000])),
                 5 => Happens::Rotate(family, account),
                 6 => Happens::Jump(stream.within(0..=7_200_000) as i64 - 3_600_000),
                 7 if stream.percent(50) => Happens::Forget(family),

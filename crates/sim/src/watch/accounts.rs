@@ -17,7 +17,16 @@ use turnkeep_policy::accounts::{Scope, Snapshot, Status};
 const BUDGET: usize = 3;
 const BUDGET_WINDOW: Duration = Duration::from_secs(30 * 60);
 /// What a declared wait may be short of, for clocks that round.
+/// How soon an entry is written.
+const WRITTEN_WITHIN: Duration = Duration::from_millis(100);
 const ROUNDING: Duration = Duration::from_millis(1100);
+
+#[derive(Debug)]
+struct Limited {
+    since: Instant,
+    until: Instant,
+    why: String,
+}
 
 #[derive(Debug, Default)]
 struct Account {
@@ -27,7 +36,7 @@ struct Account {
     /// Faults of the account's own, by kind.
     own: BTreeMap<String, u64>,
     /// Until when it declared that it takes nothing, and for what.
-    limited: Option<(Instant, String)>,
+    limited: Option<Limited>,
     errored: bool,
     /// Attempts that were opened while it was errored, since it is; and those of them that are open.
     tried: BTreeSet<AttemptId>,
@@ -78,7 +87,9 @@ impl Accounts {
     fn opened(&mut self, at: Instant, attempt: AttemptId, id: &AccountId, watch: &Watch) {
         self.of.insert(attempt, id.clone());
         let account = self.accounts.entry(id.clone()).or_default();
-        if let Some((until, why)) = account.limited.as_ref().filter(|(until, _)| *until > at + ROUNDING) {
+        // One that was chosen before it was limited is opened when its entry is written.
+        let early = |limited: &&Limited| limited.until > at + ROUNDING && at > limited.since + WRITTEN_WITHIN;
+        if let Some(Limited { until, why, .. }) = account.limited.as_ref().filter(early) {
             let early = until.saturating_duration_since(at);
             watch.broken(12, format_args!("{id} was asked {early:?} before the end of its wait for {why}"));
         }
@@ -109,8 +120,8 @@ impl Accounts {
             let usual = if record.fault == FaultKind::RateLimited.name() { RATE_COOLDOWN } else { QUOTA_COOLDOWN };
             let wait = record.wait_ms.map_or(usual, Duration::from_millis);
             let until = at + wait.min(Duration::from_secs(6 * 60 * 60));
-            if account.limited.as_ref().is_none_or(|(before, _)| *before < until) {
-                account.limited = Some((until, record.fault.clone()));
+            if account.limited.as_ref().is_none_or(|before| before.until < until) {
+                account.limited = Some(Limited { since: at, until, why: record.fault.clone() });
             }
         }
     }
