@@ -13,7 +13,7 @@ use turnkeep_engine::TurnInput;
 use turnkeep_engine::pipe::{ReplyReader, Ticket};
 use turnkeep_engine::route::{Clocks, OnClientGone, Reuse, Route, Speech, Tier, UpstreamEntry};
 use turnkeep_lab::{Lab, LabOptions, Rule, Script};
-use turnkeep_upstream::{Endpoint, EndpointSpec, Kind};
+use turnkeep_upstream::{Egress, Endpoint, EndpointSpec, Kind};
 
 /// What the lab answers, in words that come one by one.
 pub const ANSWER: &str = "noted so far";
@@ -50,7 +50,7 @@ impl Talk {
         let rule = Rule { text: Some(ANSWER.into()), word_delay_ms: 1, ..Rule::default() };
         let lab = Lab::start(LabOptions { script: Script::of([rule]), ..LabOptions::default() }).await.unwrap();
         let base_url = format!("http://{}/v1", lab.addr());
-        let spec = EndpointSpec { loopback_only: true, ..EndpointSpec::new("up", Kind::OpenAiResponses, base_url) };
+        let spec = EndpointSpec { egress: Egress::Loopback, ..EndpointSpec::new("up", Kind::OpenAiResponses, base_url) };
         let port = Arc::new(Endpoint::new(spec).unwrap());
         let upstream = Arc::new(UpstreamEntry {
             name: "up".into(),
