@@ -6,6 +6,7 @@ mod ask;
 pub mod bugs;
 mod client;
 mod clock;
+pub mod explore;
 mod gateway;
 mod link;
 mod logs;

@@ -1,13 +1,14 @@
 //! `turnkeep-sim`: runs seeds, the corpus and written plans, makes failing plans smaller, and proves that a seed does the
 //! same twice.
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Parser, Subcommand};
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
+use turnkeep_sim::explore::{Accounts, Conversations, Explored, Machine, explore};
 use turnkeep_sim::marks::Mark;
 use turnkeep_sim::plan::{Plan, draw};
 use turnkeep_sim::run::{Report, run};
@@ -79,6 +80,15 @@ enum What {
     },
     /// Run every plan that has failed before.
     Regressions,
+    /// Walk to every state of the pure machines within so many events.
+    Explore {
+        /// Events from the first state, at most.
+        #[arg(long, default_value_t = 8)]
+        depth: usize,
+        /// States of each machine, at most.
+        #[arg(long, default_value_t = 200_000)]
+        states: usize,
+    },
     /// Make a plan that fails smaller.
     Shrink {
         /// The plan's file.
@@ -142,6 +152,12 @@ fn go(what: What) -> Result<()> {
         #[cfg(feature = "seeded-bugs")]
         What::Bugs { only, seconds, out } => bugs(&only, seconds, out.as_deref()),
         What::Regressions => regressions(),
+        What::Explore { depth, states } => {
+            walk::<Accounts>("two accounts", depth, states)?;
+            walk::<Conversations>("two conversations", depth, states)?;
+            say(format_args!("test result: ok. 2 passed; 0 failed;"));
+            Ok(())
+        }
         What::Shrink { file, runs } => {
             let fails = |plan: &Plan| match run(plan) {
                 Ok(report) => report.broken,
@@ -266,18 +282,27 @@ fn bugs(only: &[String], seconds: u64, out: Option<&Path>) -> Result<()> {
         turnkeep_sim::bugs::BUGS.iter().filter(|(name, _)| only.is_empty() || only.iter().any(|one| one == name));
     let (mut table, mut caught, mut all) = (String::new(), 0, 0);
     for (name, rule) in chosen {
+        let mut walking = Command::new(&program);
+        walking.args(["explore", "--depth", "9", "--states", "60000"]);
+        let walked = walking.env("TURNKEEP_SEEDED_BUG", name).output()?;
+        let walked = String::from_utf8_lossy(&walked.stderr).into_owned();
+        let walked = walked.lines().find_map(|line| line.strip_prefix("invariant ")?.split_once(':'));
+        let walked = walked.map(|(number, _)| format!("invariant {number}, exploration"));
         let mut command = Command::new(&program);
         command.args(["corpus", "--first", "--unmarked", "--jobs", "1", "--seconds"]).arg(seconds.to_string());
-        let output = command.env("TURNKEEP_SEEDED_BUG", name).output()?;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        let found = said.lines().find_map(|line| {
-            let (seed, broken) = line.split_once(": invariant ")?;
-            let (number, _) = broken.split_once(':')?;
-            Some(format!("invariant {number}, seed {seed}"))
+        let output = if walked.is_none() { Some(command.env("TURNKEEP_SEEDED_BUG", name).output()?) } else { None };
+        let crashed = output.as_ref().is_some_and(|output| !output.status.success());
+        let said = output.map(|output| String::from_utf8_lossy(&output.stderr).into_owned()).unwrap_or_default();
+        let found = walked.or_else(|| {
+            said.lines().find_map(|line| {
+                let (seed, broken) = line.split_once(": invariant ")?;
+                let (number, _) = broken.split_once(':')?;
+                Some(format!("invariant {number}, seed {seed}"))
+            })
         });
         all += 1;
         caught += u32::from(found.is_some());
-        let found = found.unwrap_or_else(|| if output.status.success() { "-".into() } else { "a crash".into() });
+        let found = found.unwrap_or_else(|| if crashed { "a crash".into() } else { "-".into() });
         say(format_args!("{name}: {found}"));
         // A string takes all that is written to it.
         let _ = writeln!(table, "| `{name}` | {rule} | {found} |");
@@ -291,6 +316,15 @@ fn bugs(only: &[String], seconds: u64, out: Option<&Path>) -> Result<()> {
         );
         std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
+    Ok(())
+}
+
+fn walk<M: Machine>(what: &str, depth: usize, states: usize) -> Result<()> {
+    let begun = Instant::now();
+    let Explored { states, depth, closed } = explore::<M>(depth, states).map_err(|what| anyhow!("{what}"))?;
+    let end = if closed { "to their closure" } else { "and further" };
+    let took = begun.elapsed().as_secs_f64();
+    say(format_args!("{what}: {states} states within {depth} events {end}, in {took:.1} s"));
     Ok(())
 }
 
