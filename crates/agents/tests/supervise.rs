@@ -9,7 +9,7 @@ use processes::{LONG, runs, until};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
-use turnkeep_agents::supervise::{Address, Daemon, DaemonSpec, Listen, ProcessLimits, ProcessSpec};
+use turnkeep_agents::supervise::{Address, Daemon, DaemonSpec, Lent, Listen, ProcessLimits, ProcessSpec};
 use turnkeep_base::{FaultKind, Phase, Secret};
 
 fn spec(folder: &tempfile::TempDir, what: &str) -> ProcessSpec {
@@ -26,6 +26,25 @@ fn spec(folder: &tempfile::TempDir, what: &str) -> ProcessSpec {
 
 fn daemon(folder: &tempfile::TempDir, what: &str, listen: Listen) -> Daemon {
     Daemon::new(DaemonSpec { process: spec(folder, what), listen })
+}
+
+fn port(lent: &Lent) -> std::net::SocketAddr {
+    match lent.endpoint.address {
+        Address::Tcp(port) => port,
+        Address::Unix(_) => panic!("a port"),
+    }
+}
+
+/// Lets go of the last hold of a process, and waits until it is there no more.
+async fn ends_with(last: Lent) {
+    let port = port(&last);
+    drop(last);
+    let refused = async {
+        while tokio::net::TcpStream::connect(port).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    assert!(tokio::time::timeout(LONG, refused).await.is_ok());
 }
 
 fn folder() -> tempfile::TempDir {
@@ -59,15 +78,36 @@ async fn many_who_ask_at_once_get_the_same_instance_which_ends_with_the_last_hol
     assert!(lent.iter().all(|it| it.endpoint.instance == lent[0].endpoint.instance));
     drop(daemon);
     // It serves on for who holds it, and no longer.
-    let Address::Tcp(old) = lent[0].endpoint.address else { panic!("a port") };
-    assert!(tokio::net::TcpStream::connect(old).await.is_ok());
-    drop(lent);
-    let refused = async {
-        while tokio::net::TcpStream::connect(old).await.is_ok() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    assert!(tokio::time::timeout(LONG, refused).await.is_ok());
+    let last = lent.into_iter().next_back().expect("eight");
+    assert!(tokio::net::TcpStream::connect(port(&last)).await.is_ok());
+    ends_with(last).await;
+}
+
+#[tokio::test]
+async fn one_that_is_dismissed_serves_who_holds_it_is_lent_to_nobody_else_and_counts_as_one_failure() {
+    let folder = folder();
+    let mut process = spec(&folder, "listen");
+    process.limits.restarts = 1;
+    let daemon = Daemon::new(DaemonSpec { process, listen: Listen::Loopback });
+    let first = daemon.lend().await.expect("ready");
+    for _ in 0..3 {
+        // Any number may find the same.
+        daemon.dismiss(first.endpoint.instance);
+    }
+    assert_eq!(daemon.instance(), None);
+    let second = daemon.lend().await.expect("another one");
+    assert_ne!(second.endpoint.instance, first.endpoint.instance);
+    assert!(tokio::net::TcpStream::connect(port(&first)).await.is_ok(), "it is held");
+    daemon.dismiss(first.endpoint.instance);
+    assert_eq!(
+        daemon.instance(),
+        Some(second.endpoint.instance),
+        "what is said of the first is not said of the second"
+    );
+    ends_with(first).await;
+    daemon.dismiss(second.endpoint.instance);
+    let refused = daemon.lend().await.expect_err("two failures, and one restart is allowed");
+    assert!(refused.message.contains("not started again"), "{refused}");
 }
 
 #[tokio::test]

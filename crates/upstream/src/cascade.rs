@@ -10,6 +10,7 @@ mod answer;
 mod calls;
 mod cancel;
 mod link;
+mod looks;
 mod refusal;
 mod steps;
 
@@ -23,11 +24,12 @@ use bytes::{BufMut, BytesMut};
 use cancel::Guard;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use link::{Link, Links};
+use link::{HEALTH_WAIT, Link, Links};
 use prost::Message;
 use refusal::{fault, is_failure, proof};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 use steps::Steps;
 use tokio::time::Instant;
 use turnkeep_base::verdict::verdict;
@@ -45,6 +47,15 @@ pub struct CascadeSpec {
     pub rpc: RpcSpec,
     /// Who knows where the server is, where that is not always the same place: a process that is started here.
     pub host: Option<Arc<dyn CascadeHost>>,
+    /// How long it may take to tell its health.
+    pub health_within: Duration,
+}
+
+impl CascadeSpec {
+    /// A server that is always at the spec's own place, with 10 s to tell its health.
+    pub fn new(rpc: RpcSpec) -> CascadeSpec {
+        CascadeSpec { rpc, host: None, health_within: HEALTH_WAIT }
+    }
 }
 
 impl fmt::Debug for CascadeSpec {

@@ -74,6 +74,7 @@ pub struct DaemonSpec {
 /// Keeps a process that listens.
 #[derive(Debug)]
 pub struct Daemon {
+    name: Arc<str>,
     supervisor: Supervisor<Listening>,
 }
 
@@ -95,8 +96,9 @@ impl Daemon {
     /// Keeps what this spec tells. Nothing is started yet.
     pub fn new(spec: DaemonSpec) -> Self {
         let DaemonSpec { process, listen } = spec;
-        let listening = Listening { name: process.name.clone(), listen };
-        Daemon { supervisor: Supervisor::new(process, listening) }
+        let name = process.name.clone();
+        let listening = Listening { name: name.clone(), listen };
+        Daemon { name, supervisor: Supervisor::new(process, listening) }
     }
 
     /// The running process; started, and waited for, if there is none. Any number may ask at once: one is started.
@@ -105,7 +107,15 @@ impl Daemon {
         Ok(Lent { endpoint: running.client.endpoint.clone(), _running: running })
     }
 
-    /// The instance that runs, if one does.
+    /// The process of this instance is of no use, as whoever calls it has found: it is not lent again, ends with the last hold
+    /// of it, and that counts as a failure, once.
+    pub fn dismiss(&self, instance: u128) {
+        if self.supervisor.dismiss(instance) {
+            tracing::warn!(process = %self.name, "it runs and takes no calls: it is not used any more");
+        }
+    }
+
+    /// The instance that runs and is lent, if one does.
     pub fn instance(&self) -> Option<u128> {
         Some(self.supervisor.running()?.process.instance())
     }

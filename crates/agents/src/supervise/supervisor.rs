@@ -159,10 +159,12 @@ impl<S: Service> Supervisor<S> {
     }
 
     /// The same, and it counts as a failure, once.
-    pub fn dismiss(&self, instance: u128) {
-        if self.retire(instance) {
+    pub fn dismiss(&self, instance: u128) -> bool {
+        let was = self.retire(instance);
+        if was {
             self.shared.restarts.lock().failed(Instant::now(), &self.shared.spec.limits);
         }
+        was
     }
 
     /// This process is of no use: it is ended now, and that counts as a failure.

@@ -246,7 +246,7 @@ impl Recipe {
                         (rpc, Some(host))
                     }
                 };
-                let made = Cascade::new(CascadeSpec { rpc, host });
+                let made = Cascade::new(CascadeSpec { host, ..CascadeSpec::new(rpc) });
                 made.map(|cascade| Driver::Cascade(Arc::new(cascade))).map_err(refused)
             }
             Recipe::Acp { process, permissions, tool_activity, places } => {

@@ -70,4 +70,10 @@ impl CascadeHost for Daemons {
     fn runs(&self, started: u128) -> bool {
         self.0.values().any(|daemon| daemon.instance() == Some(started))
     }
+
+    fn dismiss(&self, account: &AccountId, started: u128) {
+        if let Some(daemon) = self.0.get(&account.account) {
+            daemon.dismiss(started);
+        }
+    }
 }

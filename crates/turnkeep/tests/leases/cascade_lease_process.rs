@@ -1,50 +1,10 @@
 //! Conversations in Cascade servers that are processes of the gateway's own: they last as long as their process.
 
-use crate::cascade_server::PROCESS;
+use crate::cascade_process::*;
+use crate::processes::kill;
 use crate::scene::*;
-use crate::support::dialects::{assert_broke_off, say};
-use crate::support::*;
+use crate::support::dialects::assert_broke_off;
 use futures_util::future::join_all;
-use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
-
-/// A gateway whose servers are this test's own binary, started by it.
-async fn place(accounts: &[&str]) -> World {
-    let binary = std::env::current_exe().unwrap();
-    let arguments = ["--exact", "cascade_server::a_process_that_is_told_to_is_a_server", "--nocapture"];
-    let mut text = format!(
-        "[[upstreams]]\nname = \"up\"\nkind = \"cascade\"\ncommand = [{binary:?}, {}]\n",
-        arguments.map(|word| format!("{word:?}")).join(", ")
-    );
-    for account in accounts {
-        text += &format!("[[upstreams.accounts]]\nname = {account:?}\nenv = {{ {PROCESS} = \"yes\" }}\n");
-    }
-    World::of(&plan(&[("up", text)])).await
-}
-
-/// The turn's answer: the process that gave it, and how many messages it was sent; they go into the history.
-async fn heard(talk: &mut Talk, world: &World) -> (u32, u32) {
-    let reply = talk.turn(world).await;
-    assert_eq!(reply.status, 200, "{}", reply.text());
-    let words = said(talk.pair, &reply);
-    say(talk.pair, &mut talk.body, "assistant", &words);
-    at_rest(world).await;
-    let (process, count) = words.split_once(" heard ").unwrap_or_else(|| panic!("{words}"));
-    (process.parse().unwrap(), count.parse().unwrap())
-}
-
-/// Kills it, and waits until its parent has noticed.
-async fn kill(process: u32) {
-    assert!(Command::new("kill").args(["-9", &process.to_string()]).status().unwrap().success());
-    let mut looks = tokio::time::interval(Duration::from_millis(5));
-    soon(async {
-        while Path::new(&format!("/proc/{process}")).exists() {
-            looks.tick().await;
-        }
-    })
-    .await;
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_turn_goes_on_in_its_process_and_one_is_started_for_all_who_come_at_once() {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use turnkeep_proto::cascade::v1;
 
@@ -68,6 +69,8 @@ struct State {
     broken: Vec<String>,
     /// It is a process of its own, and its answers tell which, and how many messages it was sent.
     process: bool,
+    /// It answers no call any more but for watches.
+    deaf: bool,
 }
 
 /// The server.
@@ -182,7 +185,13 @@ fn a_process_that_is_told_to_is_a_server() {
     let instance = u8::try_from(std::process::id() % 25).unwrap();
     let state = State { instance, process: true, ..State::default() };
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let _server = runtime.block_on(Cascade::at(&listen, state));
+    let server = runtime.block_on(Cascade::at(&listen, state));
+    runtime.spawn(async move {
+        let mut release = signal(SignalKind::user_defined1()).unwrap();
+        while release.recv().await.is_some() {
+            server.release();
+        }
+    });
     // It ends with the gateway.
     let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
 }
@@ -253,7 +262,9 @@ impl State {
         let name = body["conversation"].as_str().unwrap_or_default().to_owned();
         let position = number(&body["position"]);
         let messages: Vec<String> = body["turn"]["messages"].as_array().into_iter().flatten().map(words).collect();
-        let (heard, holds) = (messages.len(), messages.last().is_some_and(|message| message.contains("hold")));
+        let said = |words: &str| messages.last().is_some_and(|message| message.contains(words));
+        let (heard, holds) = (messages.len(), said("hold"));
+        self.deaf |= self.process && said("take no more calls");
         self.sent.push(Sent { account: account.to_owned(), conversation: name.clone(), messages, taken: false });
         let same = body["instance"].as_str().unwrap_or_default() == instance(self.instance);
         let Some(conversation) = self.conversations.get_mut(&name).filter(|_| same) else {
@@ -372,6 +383,9 @@ impl Answers for Inner {
         Box::pin(async move {
             let account = asked.account();
             let method = asked.path.strip_prefix("/turnkeep.cascade.v1.CascadeService/").unwrap_or_default().to_owned();
+            if method != "Watch" && self.state().deaf {
+                std::future::pending::<()>().await;
+            }
             match method.as_str() {
                 "Start" => self.change(|state| {
                     state.begun += 1;

@@ -41,6 +41,15 @@ pub(super) struct CascadeAnswer {
     stands: Option<Conversation>,
 }
 
+impl Drop for CascadeAnswer {
+    fn drop(&mut self) {
+        match self.watch {
+            Watch::Opening(_) | Watch::Open(_) => self.link.unanswered(),
+            Watch::Over => {}
+        }
+    }
+}
+
 impl CascadeAnswer {
     /// `until`: when the server may give up, of an answer that is wanted whole.
     pub(super) fn new(link: Link, guard: Guard, handle: &Arc<str>, steps: Steps, until: Option<Instant>) -> Self {

@@ -3,7 +3,7 @@
 use super::link::{CANCEL_WAIT, Link};
 use super::refusal::fault;
 use super::{At, Taken, malformed};
-use crate::rpc::{Codec, RpcCall, RpcFault, RpcStream};
+use crate::rpc::{Codec, RpcCall, RpcFault, RpcReply, RpcStream};
 use bytes::Bytes;
 use prost::Message;
 use std::sync::Arc;
@@ -47,10 +47,18 @@ impl Link {
         self.until.map(|until| until.saturating_duration_since(Instant::now()))
     }
 
+    /// A call that is let go of unanswered is remembered.
+    async fn unary(&self, call: RpcCall) -> Result<RpcReply, RpcFault> {
+        let mut waits = Waits(Some(self));
+        let reply = self.rpc.unary(call).await;
+        waits.0 = None;
+        reply
+    }
+
     /// A call that brings nothing of the turn.
     async fn ask<Q: Message, R: Message + Default>(&self, method: &'static str, message: &Q) -> Result<R, RpcFault> {
         let call = self.call(method, message.encode_to_vec().into(), self.left());
-        let reply = self.rpc.unary(call).await.map_err(|mut failed| {
+        let reply = self.unary(call).await.map_err(|mut failed| {
             if failed.fault.kind == FaultKind::DeadlineExceeded {
                 // Of this call, not of the turn, which has not left: no conversation is spoilt by it.
                 failed.fault.kind = FaultKind::UpstreamUnavailable;
@@ -88,7 +96,7 @@ impl Link {
     /// Brings a turn: the written message.
     pub(super) async fn send(&self, message: Bytes, continued: bool) -> Result<Taken, RpcFault> {
         let call = RpcCall { stateful: true, continued, ..self.call(SEND, message, self.left()) };
-        let sent = async { read::<SendResponse>(&self.rpc.unary(call).await?.message) };
+        let sent = async { read::<SendResponse>(&self.unary(call).await?.message) };
         match sent.await {
             Ok(response) => Ok(Taken { response, continued }),
             Err(mut failed) => {
@@ -133,13 +141,24 @@ impl Link {
     pub(super) async fn close(&self, handle: String, position: u64) -> Result<(), Fault> {
         let request = CancelRequest { conversation: handle, position, close: true };
         let call = self.call(CANCEL, request.encode_to_vec().into(), Some(CANCEL_WAIT));
-        let reply = self.rpc.unary(call).await.map_err(|failed| failed.fault)?;
+        let reply = self.unary(call).await.map_err(|failed| failed.fault)?;
         read::<CancelResponse>(&reply.message).map(drop).map_err(|failed| failed.fault)
     }
 
     fn noted(&self, fault: Fault) -> Fault {
         self.heard(&fault);
         fault
+    }
+}
+
+/// A call that waits for its answer.
+struct Waits<'a>(Option<&'a Link>);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        if let Some(link) = self.0 {
+            link.unanswered();
+        }
     }
 }
 

@@ -50,7 +50,10 @@ impl Drop for Guard {
             let _permit = permit;
             match tokio::time::timeout(CANCEL_WAIT, link.close(handle, position)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(fault)) => tracing::debug!(%upstream, %fault, "a turn could not be cancelled"),
+                Ok(Err(fault)) => {
+                    link.heard(&fault);
+                    tracing::debug!(%upstream, %fault, "a turn could not be cancelled");
+                }
                 Err(_) => tracing::debug!(%upstream, "a call to cancel a turn took longer than 5 s"),
             }
         });

@@ -2,8 +2,12 @@
 //!
 //! A server is asked for its health before the first turn, after a process was started anew, and after a call to it has
 //! failed in a way that a restart would explain. What it says of its process is what handles are compared with.
+//!
+//! One that is started here and takes no calls is given up ([`CascadeHost::dismiss`]): where nobody listens at its place, and
+//! where its health is not told in time. A call of a turn that was let go of unanswered has its health asked before the next.
 
 use super::CascadeSpec;
+use super::looks::Looks;
 use crate::rpc::{Rpc, RpcSpec};
 use crate::spec::EndpointError;
 use futures_util::future::BoxFuture;
@@ -17,7 +21,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use turnkeep_base::verdict::verdict;
-use turnkeep_base::{AccountId, Evidence, Fault, FaultKind, Origin, Phase, Secret};
+use turnkeep_base::{AccountId, Fault, FaultKind, Origin, Secret};
 use turnkeep_policy::conversations::Conversation;
 
 /// Who knows where a server is that is not always at the same place: a process that is started here.
@@ -25,8 +29,12 @@ pub trait CascadeHost: Send + Sync {
     /// A server that takes calls for the account; starts one where none runs. Nothing was sent when it fails.
     fn lend(&self, account: &AccountId) -> BoxFuture<'_, Result<CascadePlace, Fault>>;
 
-    /// The process that was lent under this number still runs.
+    /// The process that was lent under this number still runs, and is lent.
     fn runs(&self, started: u128) -> bool;
+
+    /// The process that was lent to the account under this number takes no calls. It is not lent again, and ends when nobody
+    /// holds it any more; another one is started for who comes next.
+    fn dismiss(&self, account: &AccountId, started: u128);
 }
 
 /// Where a server is.
@@ -47,8 +55,8 @@ const CANCELS: usize = 256;
 /// How long a call to cancel may take.
 pub(super) const CANCEL_WAIT: Duration = Duration::from_secs(5);
 
-/// How long a server may take to tell its health.
-const HEALTH_WAIT: Duration = Duration::from_secs(10);
+/// How long a server may take to tell its health, unless its spec says otherwise.
+pub(super) const HEALTH_WAIT: Duration = Duration::from_secs(10);
 
 /// What is known of an account's server.
 #[derive(Clone)]
@@ -69,6 +77,9 @@ pub(super) struct Links {
     /// The client of the one place, where there is one.
     remote: Arc<Rpc>,
     known: Mutex<BTreeMap<AccountId, Known>>,
+    /// At the health of servers that are started here.
+    looks: Looks,
+    pub(super) health_within: Duration,
     pub(super) cancels: Arc<Semaphore>,
 }
 
@@ -80,7 +91,7 @@ impl fmt::Debug for Links {
 
 impl Links {
     pub(super) fn new(spec: CascadeSpec) -> Result<Links, EndpointError> {
-        let CascadeSpec { mut rpc, host } = spec;
+        let CascadeSpec { mut rpc, host, health_within } = spec;
         if host.is_some() {
             // Checks the rest of the spec; no call goes there.
             rpc.base_url = "http://127.0.0.1:1".into();
@@ -88,7 +99,8 @@ impl Links {
             rpc.proxy = None;
         }
         let remote = Arc::new(Rpc::new(&rpc)?);
-        Ok(Links { spec: rpc, host, remote, known: Mutex::default(), cancels: Arc::new(Semaphore::new(CANCELS)) })
+        let (known, looks, cancels) = (Mutex::default(), Looks::default(), Arc::new(Semaphore::new(CANCELS)));
+        Ok(Links { spec: rpc, host, remote, known, looks, health_within, cancels })
     }
 
     pub(super) fn name(&self) -> &Arc<str> {
@@ -99,61 +111,85 @@ impl Links {
         self.remote.egress()
     }
 
-    /// The account's server, ready for calls.
+    /// The account's server, ready for calls. A started one that was ready and takes no calls any more is passed over for a
+    /// fresh one, once: nothing of the turn has left.
     pub(super) async fn link(
         self: &Arc<Self>,
         account: &AccountId,
         secret: &Secret,
         until: Option<Instant>,
     ) -> Result<Link, Fault> {
-        let place = match &self.host {
-            Some(host) => Some(host.lend(account).await?),
-            None => None,
-        };
+        let mut passed_over = false;
+        loop {
+            let place = match &self.host {
+                Some(host) => Some(host.lend(account).await?),
+                None => None,
+            };
+            let started = place.as_ref().map(|place| place.started);
+            let found = self.known.lock().get(account).cloned().filter(|known| known.started == started);
+            let was_ready = found.is_some();
+            let mut link = self.link_to(place, found, account, secret, until)?;
+            if link.instance.is_none() {
+                match self.looks.ask(&link).await {
+                    Ok(instance) => link.instance = Some(instance),
+                    Err(unwell) if unwell.dismissed && was_ready && !passed_over => {
+                        passed_over = true;
+                        continue;
+                    }
+                    Err(unwell) => return Err(unwell.fault),
+                }
+            }
+            self.know(&link);
+            return Ok(link);
+        }
+    }
+
+    /// What leads to this place, with what is known of it; without its process where that is to be asked.
+    fn link_to(
+        self: &Arc<Self>,
+        place: Option<CascadePlace>,
+        found: Option<Known>,
+        account: &AccountId,
+        secret: &Secret,
+        until: Option<Instant>,
+    ) -> Result<Link, Fault> {
         let started = place.as_ref().map(|place| place.started);
-        let found = self.known.lock().get(account).cloned();
-        let known = found.filter(|known| known.started == started && !known.doubted);
+        let instance = found.as_ref().filter(|known| !known.doubted).map(|known| known.instance);
         let (rpc, base_url, secret, hold) = match place {
             None => (self.remote.clone(), self.spec.base_url.clone(), secret.clone(), None),
             Some(CascadePlace { base_url, secret, started: _, hold }) => {
-                let same = known.as_ref().filter(|known| known.base_url == base_url).map(|known| known.rpc.clone());
-                let rpc = match same {
-                    Some(rpc) => rpc,
+                let rpc = match found.filter(|known| known.base_url == base_url && !known.doubted) {
+                    Some(known) => known.rpc,
                     None => Arc::new(self.client_at(&base_url)?),
                 };
                 (rpc, base_url, secret, Some(hold))
             }
         };
-        let mut link = Link {
+        Ok(Link {
             links: self.clone(),
             rpc,
+            base_url,
             account: account.clone(),
             secret,
-            instance: known.map(|known| known.instance),
+            started,
+            instance,
             until,
             trace: HeaderMap::new(),
             _hold: hold,
-        };
-        if link.instance.is_none() {
-            // No clock of a turn runs for those who only look.
-            link.instance = Some(match tokio::time::timeout(HEALTH_WAIT, link.health()).await {
-                Ok(instance) => instance?,
-                Err(_) => {
-                    let text = format!("the server has not told its health within {} s", HEALTH_WAIT.as_secs());
-                    return Err(Fault::new(FaultKind::UpstreamUnavailable, Phase::MaybeSent, Evidence::text(text)));
-                }
-            });
-        }
+        })
+    }
+
+    fn know(&self, link: &Link) {
+        let Link { rpc, base_url, account, secret, started, .. } = link;
         let known = Known {
-            rpc: link.rpc.clone(),
-            base_url,
-            started,
+            rpc: rpc.clone(),
+            base_url: base_url.clone(),
+            started: *started,
             instance: link.instance(),
-            secret: link.secret.clone(),
+            secret: secret.clone(),
             doubted: false,
         };
         self.known.lock().insert(account.clone(), known);
-        Ok(link)
     }
 
     fn client_at(&self, base_url: &str) -> Result<Rpc, Fault> {
@@ -167,8 +203,10 @@ impl Links {
         Some(Link {
             links: self.clone(),
             rpc: known.rpc,
+            base_url: known.base_url,
             account: account.clone(),
             secret: known.secret,
+            started: known.started,
             instance: Some(known.instance),
             until: None,
             trace: HeaderMap::new(),
@@ -185,6 +223,7 @@ impl Links {
 
     pub(super) fn forget(&self, account: &AccountId) {
         let forgotten = self.known.lock().remove(account);
+        self.looks.forget(account);
         self.remote.forget_account(account);
         drop(forgotten);
     }
@@ -209,8 +248,11 @@ impl Links {
 pub(super) struct Link {
     pub(super) links: Arc<Links>,
     pub(super) rpc: Arc<Rpc>,
+    base_url: String,
     pub(super) account: AccountId,
     pub(super) secret: Secret,
+    /// The start of the process, where it is started here.
+    pub(super) started: Option<u128>,
     /// Set by the first health call.
     instance: Option<u128>,
     /// When the turn's time is over.
@@ -242,11 +284,31 @@ impl Link {
         self
     }
 
-    /// A call has failed. If that may be a restart, the next turn asks which process it is.
+    /// A call has failed. If that may be a restart, the next turn asks which process it is; where nobody listens any more, a
+    /// started one is given up at once.
     pub(super) fn heard(&self, fault: &Fault) {
         let away = verdict(fault).origin == Origin::Network;
         if away || matches!(fault.kind, FaultKind::UpstreamUnavailable | FaultKind::ConversationGone) {
             self.links.doubt(&self.account);
+        }
+        // An address that cannot be had, or a name, is none of its faults.
+        if matches!(fault.kind, FaultKind::ConnectRefused | FaultKind::ConnectTimeout) {
+            self.dismiss();
+        }
+    }
+
+    /// What was asked of it was let go of without an answer. One that was started here may hang: the next turn asks for its
+    /// health. With one that runs elsewhere nothing can be done about that.
+    pub(super) fn unanswered(&self) {
+        if self.started.is_some() {
+            self.links.doubt(&self.account);
+        }
+    }
+
+    /// It takes no calls: one that was started here is not lent again.
+    pub(super) fn dismiss(&self) {
+        if let (Some(host), Some(started)) = (&self.links.host, self.started) {
+            host.dismiss(&self.account, started);
         }
     }
 }

@@ -1,21 +1,17 @@
 //! The driver by itself: what it tells its server, which handles it lets stand, and what it does for a started process.
 
 use crate::talk::{PROTOCOLS, SEND, START, WATCH, lab, on, spec};
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use http::HeaderMap;
-use parking_lot::Mutex;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use turnkeep_base::{AccountId, Dialect, Fault, FaultKind, Secret};
 use turnkeep_dialect::event::{Delta, Event};
 use turnkeep_dialect::request::{self, Operation};
 use turnkeep_engine::ports::{Ask, Happening, Native, NativeAnswer, SendFault, Writing};
-use turnkeep_lab::{Fault as LabFault, Lab, RefusalSpec, Rule};
+use turnkeep_lab::{Fault as LabFault, RefusalSpec, Rule};
 use turnkeep_policy::conversations::Conversation;
-use turnkeep_upstream::{Cascade, CascadeHost, CascadePlace};
+use turnkeep_upstream::Cascade;
 
 fn account() -> AccountId {
     AccountId { upstream: "up".into(), account: "a".into() }
@@ -27,7 +23,7 @@ fn write(driver: &Cascade, body: &str, goes_on: bool) -> bytes::Bytes {
     driver.write(&turn, Writing { model: "m", goes_on, stream: true }).unwrap().body
 }
 
-fn ask(driver: &Cascade, text: &str, resume: Option<Conversation>) -> Ask {
+pub fn ask(driver: &Cascade, text: &str, resume: Option<Conversation>) -> Ask {
     let tools = r#"[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}}]"#;
     let body = format!(r#"{{"model":"m","tools":{tools},"messages":[{{"role":"user","content":"{text}"}}]}}"#);
     let body = write(driver, &body, resume.is_some());
@@ -55,12 +51,12 @@ async fn whole(mut answer: Box<dyn NativeAnswer>) -> Result<(String, Option<Conv
     Ok((text, answer.conversation()))
 }
 
-async fn said(driver: &Cascade, text: &str, resume: Option<Conversation>) -> (String, Conversation) {
+pub async fn said(driver: &Cascade, text: &str, resume: Option<Conversation>) -> (String, Conversation) {
     let (text, conversation) = whole(driver.send(ask(driver, text, resume)).await.unwrap()).await.unwrap();
     (text, conversation.unwrap())
 }
 
-fn fault(outcome: Result<Box<dyn NativeAnswer>, SendFault>) -> SendFault {
+pub fn fault(outcome: Result<Box<dyn NativeAnswer>, SendFault>) -> SendFault {
     match outcome {
         Ok(_) => panic!("the send was to be refused"),
         Err(failed) => failed,
@@ -175,53 +171,4 @@ async fn a_start_whose_reply_is_lost_is_no_refusal_of_a_turn_that_never_left() {
     let failed = fault(driver.send(ask(&driver, "one", None)).await);
     assert_eq!(failed.fault.kind, FaultKind::ConnectionReset);
     assert!(failed.refused.is_some(), "only an empty conversation can have been begun");
-}
-
-/// Processes that are started here, each a lab.
-struct Host {
-    labs: Vec<Lab>,
-    runs: AtomicU64,
-    lent: Mutex<Vec<u64>>,
-}
-
-impl CascadeHost for Host {
-    fn lend(&self, _account: &AccountId) -> BoxFuture<'_, Result<CascadePlace, Fault>> {
-        let runs = self.runs.load(Ordering::Relaxed);
-        self.lent.lock().push(runs);
-        let lab = &self.labs[usize::try_from(runs).unwrap()];
-        let place = CascadePlace {
-            base_url: format!("http://{}", lab.addr()),
-            secret: Secret::new(format!("secret-of-{runs}")),
-            started: runs.into(),
-            hold: Arc::new(()),
-        };
-        async move { Ok(place) }.boxed()
-    }
-
-    fn runs(&self, started: u128) -> bool {
-        started == u128::from(self.runs.load(Ordering::Relaxed))
-    }
-}
-
-#[tokio::test]
-async fn a_started_process_is_shown_its_own_secret_and_its_conversations_end_with_it() {
-    let host =
-        Arc::new(Host { labs: vec![lab([]).await, lab([]).await], runs: AtomicU64::new(0), lent: Mutex::default() });
-    let mut spec = spec(&host.labs[0], Default::default());
-    spec.host = Some(host.clone());
-    let driver = Cascade::new(spec).unwrap();
-    let (_, first) = said(&driver, "one", None).await;
-    let (_, first) = said(&driver, "two", Some(first)).await;
-    assert!(driver.stands(&first));
-    host.runs.store(1, Ordering::Relaxed);
-    assert!(!driver.stands(&first), "its process runs no more");
-    let failed = fault(driver.send(ask(&driver, "three", Some(first))).await);
-    assert_eq!(failed.fault.kind, FaultKind::ConversationGone);
-    said(&driver, "three", None).await;
-    for (number, lab) in host.labs.iter().enumerate() {
-        let secret = format!("secret-of-{number}");
-        assert!(lab.requests().iter().all(|request| request.account.as_deref() == Some(&secret)));
-        assert_eq!(lab.cascade().starts, 1);
-    }
-    assert_eq!(*host.lent.lock(), [0, 0, 1, 1]);
 }

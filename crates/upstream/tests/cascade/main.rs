@@ -4,6 +4,7 @@
 
 mod chat;
 mod driver;
+mod hosted;
 mod lease;
 mod lease_every_poll;
 mod talk;

@@ -8,6 +8,7 @@ use turnkeep_lab::{Lab, LabOptions, Rule, Script, Transcript};
 use turnkeep_upstream::rpc::{Protocol, RpcSpec};
 use turnkeep_upstream::{Cascade, CascadeSpec, Egress};
 
+pub const HEALTH: &str = "/turnkeep.cascade.v1.CascadeService/Health";
 pub const START: &str = "/turnkeep.cascade.v1.CascadeService/Start";
 pub const SEND: &str = "/turnkeep.cascade.v1.CascadeService/Send";
 pub const WATCH: &str = "/turnkeep.cascade.v1.CascadeService/Watch";
@@ -28,7 +29,7 @@ pub fn spec(lab: &Lab, protocol: Protocol) -> CascadeSpec {
     let mut rpc = RpcSpec::new("up", format!("http://{}", lab.addr()));
     rpc.protocol = protocol;
     rpc.egress = Egress::Loopback;
-    CascadeSpec { rpc, host: None }
+    CascadeSpec::new(rpc)
 }
 
 /// A conversation as its client knows it.
