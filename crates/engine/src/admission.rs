@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
-use turnkeep_base::{AccountId, Fault, Secret};
+use turnkeep_base::{AccountId, Fault, Fingerprint, Secret};
 use turnkeep_policy::accounts::{
     AccountKey, AccountSpec, Applied, Bearing, Candidate, ChargeRef, Judged, Need, Pick, Pool, Saved, Snapshot, Taken,
     Tier, Unavailable, UpstreamSnapshot, UpstreamSpec,
@@ -504,12 +504,17 @@ impl Admission {
         accounts.iter().filter_map(|id| inner.pool.key_of(id)).collect()
     }
 
-    /// The epoch of an account, and the driver of its upstream where that has a protocol of its own. Removal and suspension
-    /// raise the epoch; an account that was never there has none.
+    /// The epoch of an account, and the driver of its upstream where that has a protocol of its own. Removal, suspension and
+    /// another place raise the epoch; an account that was never there has none.
     pub(crate) fn owner(&self, id: &AccountId) -> (Option<u64>, Option<Arc<dyn Native>>) {
         let inner = self.inner.lock();
         let native = inner.entries.get(&id.upstream).and_then(|entry| entry.native().cloned());
         (inner.pool.epoch_of(id), native)
+    }
+
+    /// Where conversations of an account are kept today, and its epoch there.
+    pub(crate) fn place(&self, id: &AccountId) -> Option<(Fingerprint, u64)> {
+        self.inner.lock().pool.place_of(id)
     }
 
     /// How often any account's epoch has risen.

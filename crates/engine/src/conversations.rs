@@ -103,11 +103,17 @@ impl Desk {
         for change in changes {
             match change {
                 Change::Stands { caller, key, record, until } => {
+                    let key = ConversationKey { caller, key };
+                    let place = self.admission.place(&record.account).filter(|(_, epoch)| *epoch == record.epoch);
+                    // Its account was replaced in this moment: it is swept with what is asked next.
+                    let Some((place, _)) = place else {
+                        gone.push(key);
+                        continue;
+                    };
                     // It may stand where one of those was.
                     self.strike(std::mem::take(&mut gone));
                     let wall = self.clock.unix_ms();
-                    let content = written::down(&record, at(wall, now, record.ends));
-                    let key = ConversationKey { caller, key };
+                    let content = written::down(&record, place, at(wall, now, record.ends));
                     self.store.keep_conversation(KeptConversation { key, until_ms: at(wall, now, until), content });
                 }
                 Change::Nothing { caller, key } => gone.push(ConversationKey { caller, key }),
@@ -165,7 +171,7 @@ impl Desk {
     }
 
     /// Takes up what an earlier run has written down, for so long as was left of it. Those do not come back whose account
-    /// is no longer there or is suspended, whose process is gone, or that cannot be read.
+    /// is no longer there, is suspended or at another place, whose process is gone, or that cannot be read.
     pub(crate) fn take_up(&self, now: Moment, kept: Vec<KeptConversation>) {
         let wall = self.clock.unix_ms();
         let left = |until_ms: u64| Duration::from_millis(until_ms.saturating_sub(wall));
@@ -174,7 +180,7 @@ impl Desk {
             for KeptConversation { key, until_ms, content } in kept {
                 let record = written::read(
                     &content,
-                    |account| self.admission.owner(account).0,
+                    |account| self.admission.place(account),
                     |ends_ms| now.after(left(ends_ms).min(AGE)),
                 );
                 match record {
@@ -185,6 +191,14 @@ impl Desk {
                 }
             }
         });
+        if !useless.is_empty() {
+            let count = useless.len();
+            tracing::info!(
+                count,
+                "conversations of an earlier run are dropped: their account is gone, suspended or at another place, or \
+                 their process has ended"
+            );
+        }
         self.strike(useless);
     }
 

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use turnkeep_base::{AccountId, Declared, Evidence, Fault, FaultKind, LimitScope, Phase, Window};
+use turnkeep_base::{AccountId, Declared, Evidence, Fault, FaultKind, Fingerprint, LimitScope, Phase, Window};
 use turnkeep_policy::accounts::{AccountSpec, Bearing, Candidate, Need, Pool, Taken, Tier, UpstreamSpec};
 use turnkeep_policy::glob::Globs;
 use turnkeep_policy::{Moment, Tuning};
@@ -31,6 +31,7 @@ fn pool(slots: u32, limited: bool) -> Pool {
         requests_per_minute: limited.then_some(1_000_000),
         tokens_per_minute: limited.then_some(100_000_000),
         generation: 0,
+        place: Fingerprint([0; 16]),
     });
     let mut pool = Pool::new(Tuning::default());
     let upstreams = vec![UpstreamSpec { name: upstream.clone(), egress: "direct".into() }];

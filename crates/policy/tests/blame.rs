@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 use support::{UM, World, account, fault, need, own};
-use turnkeep_base::{Declared, Evidence, Fault, FaultKind, LimitScope, Phase, Window};
+use turnkeep_base::{Declared, Evidence, Fault, FaultKind, Fingerprint, LimitScope, Phase, Window};
 use turnkeep_policy::Moment;
 use turnkeep_policy::accounts::{
     AccountKey, AccountSpec, Applied, Bearing, Need, Saved, SavedStatus, Status, Taken, Unavailable,
@@ -168,6 +168,21 @@ fn a_removed_account_takes_nothing_new_its_late_ends_change_nothing_and_it_comes
     assert_eq!((world.key("u", 0), world.snapshot(key).epoch), (key, epoch));
     assert_eq!(world.snapshot(key).saved(world.now), before);
     assert!(epoch > 0);
+}
+
+#[test]
+fn an_account_at_another_place_is_as_it_was_and_what_ends_late_at_the_old_one_changes_nothing() {
+    let mut world = World::of(1);
+    let key = AccountKey(0);
+    world.fail(key, &fault(FaultKind::CredentialRejected));
+    let (before, epoch) = (world.snapshot(key).saved(world.now), world.snapshot(key).epoch);
+    let late = world.take_of(key);
+    let moved = AccountSpec { place: Fingerprint([1; 16]), ..account("u", 0) };
+    world.reconfigure(vec![moved.clone()]);
+    world.judge(late, &fault(FaultKind::CredentialRejected));
+    assert_eq!((world.snapshot(key).saved(world.now), world.snapshot(key).epoch), (before, epoch + 1));
+    world.reconfigure(vec![moved]);
+    assert_eq!(world.snapshot(key).epoch, epoch + 1, "once");
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod remembered;
 mod standing;
 mod surroundings;
 mod upstreams;
+mod whereabouts;
 mod world;
 
 use crate::commands::{Failure, open_store};

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use turnkeep_agents::acp::{Acp, AcpSpec};
 use turnkeep_base::receipt::{Level, Mint};
-use turnkeep_base::{AccountId, CallerScope, Dialect, Receipt, Secret, TurnId};
+use turnkeep_base::{AccountId, CallerScope, Dialect, Fingerprint, Receipt, Secret, TurnId};
 use turnkeep_dialect::request::{self, Operation};
 use turnkeep_engine::admission::{Admission, Setup};
 use turnkeep_engine::pipe::ReplyReader;
@@ -134,6 +134,7 @@ impl Gateway {
             requests_per_minute: None,
             tokens_per_minute: None,
             generation: 0,
+            place: Fingerprint([0; 16]),
         };
         let accounts = names.into_iter().map(|name| (account(name), Some(Secret::new(String::new())))).collect();
         let admission = Admission::new(Tuning::default(), Instant::now());

@@ -4,7 +4,7 @@
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use tokio::time::Instant;
-use turnkeep_base::{AccountId, Dialect, Evidence, Fault, FaultKind, Phase, Secret};
+use turnkeep_base::{AccountId, Dialect, Evidence, Fault, FaultKind, Fingerprint, Phase, Secret};
 use turnkeep_engine::admission::{Admission, Setup, Wanted};
 use turnkeep_engine::ports::{Answer, Call, Upstream};
 use turnkeep_engine::route::{Clocks, Reuse, Route, Speech, UpstreamEntry};
@@ -50,6 +50,7 @@ pub fn admission(tuning: Tuning, shape: impl Fn(u32, &mut AccountSpec)) -> Arc<A
             requests_per_minute: None,
             tokens_per_minute: None,
             generation: 0,
+            place: Fingerprint([0; 16]),
         };
         shape(n, &mut spec);
         (spec, Some(Secret::new(format!("secret-{n}"))))

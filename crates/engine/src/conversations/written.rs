@@ -1,26 +1,27 @@
-//! A conversation as it is written down: its end in wall time, no epoch (epochs are one process's own), and its position
-//! to be read again before it is used, for nobody knows what became of it while the gateway was down.
+//! A conversation as it is written down: its end in wall time, in place of an epoch (epochs are one process's own) the place
+//! where its account's conversations were kept, and its position to be read again before it is used, for nobody knows what
+//! became of it while the gateway was down.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::sync::Arc;
-use turnkeep_base::AccountId;
+use turnkeep_base::{AccountId, Fingerprint};
 use turnkeep_policy::Moment;
 use turnkeep_policy::conversations::{Conversation, Handling, MAX_HANDLE, Record};
 
 /// The form; another one is not read.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const MUTABLE: u8 = 1;
 const POSITION: u8 = 2;
 const INSTANCE: u8 = 4;
 /// The longest name of an upstream, an account or a model that is read, in bytes.
 const MAX_NAME: usize = 4096;
 
-/// Writes one down that ends at this time, Unix milliseconds.
-pub(super) fn down(record: &Record, ends_ms: u64) -> Bytes {
+/// Writes one down that ends at this time, Unix milliseconds, and that is kept at this place.
+pub(super) fn down(record: &Record, place: Fingerprint, ends_ms: u64) -> Bytes {
     let Record { conversation, handling, account, epoch: _, model, ends: _, reread: _ } = record;
     let Conversation { handle, position, instance } = conversation;
     let texts = [&**handle, &account.upstream, &account.account, model];
-    let mut out = BytesMut::with_capacity(64 + texts.iter().map(|text| text.len() + 4).sum::<usize>());
+    let mut out = BytesMut::with_capacity(80 + texts.iter().map(|text| text.len() + 4).sum::<usize>());
     out.put_u8(VERSION);
     let mutable = match handling {
         Handling::Mutable => MUTABLE,
@@ -31,6 +32,7 @@ pub(super) fn down(record: &Record, ends_ms: u64) -> Bytes {
     out.put_u64(ends_ms);
     out.put_u64(position.unwrap_or_default());
     out.put_u128(instance.unwrap_or_default());
+    out.put_slice(&place.0);
     for text in texts {
         out.put_u32(u32::try_from(text.len()).unwrap_or(u32::MAX));
         out.put_slice(text.as_bytes());
@@ -38,11 +40,11 @@ pub(super) fn down(record: &Record, ends_ms: u64) -> Bytes {
     out.freeze()
 }
 
-/// Reads one: `epoch` tells its account's today, `ends` the moment of a wall time. `None` if the account is not there, or
-/// the bytes are not ours.
+/// Reads one: `stands` tells the place where its account's conversations are kept today, and the account's epoch there, `ends`
+/// the moment of a wall time. `None` if the account is not there or at another place, or the bytes are not ours.
 pub(super) fn read(
     content: &Bytes,
-    epoch: impl FnOnce(&AccountId) -> Option<u64>,
+    stands: impl FnOnce(&AccountId) -> Option<(Fingerprint, u64)>,
     ends: impl FnOnce(u64) -> Moment,
 ) -> Option<Record> {
     let mut rest = content.clone();
@@ -51,10 +53,12 @@ pub(super) fn read(
     let ends_ms = rest.try_get_u64().ok()?;
     let position = rest.try_get_u64().ok()?;
     let instance = rest.try_get_u128().ok()?;
+    let place = Fingerprint(rest.try_get_u128().ok()?.to_be_bytes());
     let handle = text(&mut rest, MAX_HANDLE)?;
     let account = AccountId { upstream: text(&mut rest, MAX_NAME)?, account: text(&mut rest, MAX_NAME)? };
     let model = text(&mut rest, MAX_NAME)?;
     let mutable = flags & MUTABLE != 0;
+    let (_, epoch) = stands(&account).filter(|(today, _)| *today == place)?;
     Some(Record {
         conversation: Conversation {
             handle,
@@ -62,7 +66,7 @@ pub(super) fn read(
             instance: (flags & INSTANCE != 0).then_some(instance),
         },
         handling: if mutable { Handling::Mutable } else { Handling::Immutable },
-        epoch: epoch(&account)?,
+        epoch,
         account,
         model,
         ends: ends(ends_ms),

@@ -132,6 +132,7 @@ async fn take_out(world: &World, account: &str, how: &str) {
     match how {
         "disabled" => drop(world.engine.admission.switch(&id(account), false)),
         "removed" => world.configure(&[other(account)]),
+        "moved" => world.move_to(1),
         _ => {
             // Twice within half an hour, in turns of another conversation that nobody else could serve.
             world.engine.admission.switch(&id(other(account)), false);
@@ -145,9 +146,9 @@ async fn take_out(world: &World, account: &str, how: &str) {
 }
 
 #[tokio::test]
-async fn a_lease_of_an_account_that_was_replaced_or_suspended_is_of_no_use_any_more() {
+async fn a_lease_of_an_account_that_was_replaced_moved_or_suspended_is_of_no_use_any_more() {
     for handling in [Handling::Mutable, Handling::Immutable] {
-        for how in ["removed", "suspended"] {
+        for how in ["removed", "moved", "suspended"] {
             let world = with(With { handling, accounts: &["a", "b"], ..With::default() });
             begun(&world, true).await;
             let owner = world.fake.last().account;
@@ -168,7 +169,7 @@ async fn a_lease_of_an_account_that_was_replaced_or_suspended_is_of_no_use_any_m
 #[tokio::test]
 async fn a_lease_whose_account_is_replaced_in_the_middle_of_its_turn_is_refused_when_it_comes_back() {
     for handling in [Handling::Mutable, Handling::Immutable] {
-        for refused in [true, false] {
+        for (refused, moves) in [(true, true), (true, false), (false, true), (false, false)] {
             let world = with(With { handling, rules: Rules { attempts: 1, ..Rules::default() }, ..With::default() });
             begun(&world, true).await;
             let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
@@ -176,17 +177,31 @@ async fn a_lease_whose_account_is_replaced_in_the_middle_of_its_turn_is_refused_
             world.fake.act([Act::Answer(vec![Beat::Start, Beat::Gate(gate.clone()), after])]);
             let asking = world.start(&second(true));
             until(|| world.fake.sends() == 2).await;
-            world.configure(&[]);
-            world.configure(&["a"]);
+            if moves {
+                world.move_to(1);
+            } else {
+                world.configure(&[]);
+                world.configure(&["a"]);
+            }
             gate.add_permits(1);
             drop(asking.told().await.arrives());
             world.idle().await;
-            assert_eq!((world.size(), world.counts()[4]), (0, 1), "{handling:?} {refused}");
+            assert_eq!((world.size(), world.counts()[4]), (0, 1), "{handling:?} {refused} {moves}");
             world.delivered(&Ask { bypass: true, ..second(true) }).await;
             assert_eq!(world.fake.last().resume, None);
             world.assert_right();
         }
     }
+}
+
+#[tokio::test]
+async fn a_lease_stands_when_its_accounts_are_taken_up_again_at_the_same_place() {
+    let world = with(With { accounts: &["a", "b"], ..With::default() });
+    begun(&world, true).await;
+    world.move_to(0);
+    world.delivered(&second(true)).await;
+    assert!(world.fake.last().resume.is_some());
+    world.assert_right();
 }
 
 #[tokio::test]

@@ -99,6 +99,22 @@ async fn a_refused_lease_is_written_down_again_and_found_after_a_restart() {
 }
 
 #[tokio::test]
+async fn no_lease_of_another_place_is_taken_up_after_a_restart() {
+    for handling in [Handling::Mutable, Handling::Immutable] {
+        let world = of(handling);
+        begun(&world, true).await;
+        let world = world.restarted_at(1, SOON);
+        assert_eq!((world.size(), world.written.conversations.lock().len()), (0, 0), "its row goes, too");
+        world.delivered(&second(true)).await;
+        assert_eq!(world.fake.last().resume, None);
+        // The new one is of the new place.
+        let world = world.restarted(SOON);
+        assert_eq!(world.size(), 1);
+        world.assert_right();
+    }
+}
+
+#[tokio::test]
 async fn what_a_lease_has_lost_is_not_there_after_a_restart() {
     let world = world();
     begun(&world, true).await;

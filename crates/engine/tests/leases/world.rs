@@ -5,10 +5,10 @@ pub use crate::turns::{Ask, ask};
 use crate::turns::{Counted, World as Turns, Written, scripted};
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
-use turnkeep_base::{AccountId, Secret};
+use turnkeep_base::{AccountId, Fingerprint, Secret};
 use turnkeep_engine::admission::{Admission, Setup};
 use turnkeep_engine::ports::WallClock;
 use turnkeep_engine::route::{Clocks, OnClientGone, Reuse, Route, Rules, Speech, Tier, UpstreamEntry};
@@ -42,6 +42,8 @@ pub struct With {
     pub instance: Option<u128>,
     /// A second upstream of the same kind, with an account `z`, and how far it is from what the client asks for.
     pub second: Option<Tier>,
+    /// Where the accounts' conversations are.
+    pub place: u8,
 }
 
 impl Default for With {
@@ -58,6 +60,7 @@ impl Default for With {
             on_client_gone: OnClientGone::Cancel,
             instance: None,
             second: None,
+            place: 0,
         }
     }
 }
@@ -69,6 +72,8 @@ pub struct World {
     pub wall: Arc<Wall>,
     entries: Vec<Arc<UpstreamEntry>>,
     with: With,
+    /// Where the first upstream's accounts have their conversations.
+    place: AtomicU8,
 }
 
 impl Deref for World {
@@ -131,7 +136,8 @@ fn over(with: With, fake: Arc<Fake>, second: Arc<Fake>, written: Arc<Written>, w
         rules: with.rules,
     });
     let turns = Turns { engine, upstream: scripted(), written, routes: routes.into() };
-    let world = World { turns, fake, second, wall, entries, with };
+    let place = AtomicU8::new(with.place);
+    let world = World { turns, fake, second, wall, entries, with, place };
     world.configure(world.with.accounts);
     world
 }
@@ -150,6 +156,7 @@ impl World {
                 requests_per_minute: self.with.requests_per_minute,
                 tokens_per_minute: None,
                 generation: 0,
+                place: Fingerprint([self.place.load(Ordering::Relaxed); 16]),
             };
             (spec, Some(Secret::new(format!("secret-{name}"))))
         };
@@ -166,9 +173,22 @@ impl World {
         });
     }
 
+    /// Takes up the same accounts at another place.
+    pub fn move_to(&self, place: u8) {
+        self.place.store(place, Ordering::Relaxed);
+        self.configure(self.with.accounts);
+    }
+
     /// The gateway dies here and starts anew over the same store and the same upstream, so much later.
     pub fn restarted(self, later: Duration) -> World {
+        let place = self.place.load(Ordering::Relaxed);
+        self.restarted_at(place, later)
+    }
+
+    /// The same, with its accounts at this place.
+    pub fn restarted_at(self, place: u8, later: Duration) -> World {
         let World { turns, fake, second, wall, with, .. } = self;
+        let with = With { place, ..with };
         wall.0.fetch_add(later.as_millis() as u64, Ordering::Relaxed);
         let world = over(with, fake, second, turns.written.clone(), wall);
         let kept = world.written.conversations.lock().values().cloned().collect();

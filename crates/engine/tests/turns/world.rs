@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use turnkeep_base::receipt::{Level, Mint};
-use turnkeep_base::{AccountId, CallerScope, Dialect, Fault, Price, Receipt, Secret, TurnId};
+use turnkeep_base::{AccountId, CallerScope, Dialect, Fault, Fingerprint, Price, Receipt, Secret, TurnId};
 use turnkeep_dialect::request::{self, Operation};
 use turnkeep_engine::admission::{Admission, Setup};
 use turnkeep_engine::pipe::{ReplyHead, ReplyReader, Ticket};
@@ -291,6 +291,7 @@ pub fn different(differs: Differs) -> World {
         requests_per_minute: None,
         tokens_per_minute: None,
         generation: 0,
+        place: Fingerprint([0; 16]),
     };
     let names = ["a"].iter().chain(differs.more);
     let accounts = names.map(|name| (account(name), Some(Secret::new(format!("secret-{name}"))))).collect();

@@ -21,8 +21,8 @@ const REMOVED: usize = 1024;
 
 impl Pool {
     /// Adds, changes and removes as the new sets say. Standing, cooldowns, slots in use and limiters survive by id. A
-    /// removed account stays known, takes no new attempt, and its epoch rises. A raised generation of an errored
-    /// account lets it be tried at once. `routes` are the configured (upstream, model) pairs.
+    /// removed account stays known, takes no new attempt, and its epoch rises, as does that of one at another place. A
+    /// raised generation of an errored account lets it be tried at once. `routes` are the configured (upstream, model) pairs.
     pub fn reconfigure(
         &mut self,
         now: Moment,
@@ -110,6 +110,12 @@ impl Pool {
             && let Some(account) = self.accounts.get_mut(key.0 as usize)
         {
             account.removed = None;
+            // What was begun at one place is not gone on with at another, nor is what happened there judged here.
+            if spec.place != account.spec.place {
+                account.epoch += 1;
+                self.epoch_changes += 1;
+                account.standing.abandon_try();
+            }
             if spec.generation > account.spec.generation {
                 account.standing.new_secret(now);
             }

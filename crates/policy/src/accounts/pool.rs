@@ -15,7 +15,7 @@ use crate::rate::Rate;
 use crate::tuning::Tuning;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use turnkeep_base::AccountId;
+use turnkeep_base::{AccountId, Fingerprint};
 
 /// One upstream.
 #[derive(Clone, Debug)]
@@ -240,6 +240,11 @@ impl Pool {
     /// The epoch of an account that is configured.
     pub fn epoch_of(&self, id: &AccountId) -> Option<u64> {
         self.account(self.key_of(id)?).map(|account| account.epoch)
+    }
+
+    /// The place of an account that is configured, and its epoch there.
+    pub fn place_of(&self, id: &AccountId) -> Option<(Fingerprint, u64)> {
+        self.account(self.key_of(id)?).map(|account| (account.spec.place, account.epoch))
     }
 
     /// The upstream of this name is set aside for its faults.

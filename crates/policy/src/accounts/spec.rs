@@ -3,7 +3,7 @@
 use crate::glob::Globs;
 use crate::moment::Moment;
 use std::sync::Arc;
-use turnkeep_base::AccountId;
+use turnkeep_base::{AccountId, Fingerprint};
 
 /// An account's place in the pool. It stays the same for as long as the account is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,6 +39,8 @@ pub struct AccountSpec {
     pub tokens_per_minute: Option<u32>,
     /// The generation of its secret, raised by whoever holds the secrets.
     pub generation: u64,
+    /// Where its upstream keeps its conversations, as a digest of whoever knows: another one raises its epoch.
+    pub place: Fingerprint,
 }
 
 /// How far a route is from what the client asked for. Later ones serve only when no earlier one can.

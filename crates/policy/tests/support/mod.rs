@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use std::time::Duration;
-use turnkeep_base::{AccountId, Declared, Evidence, Fault, FaultKind, Phase};
+use turnkeep_base::{AccountId, Declared, Evidence, Fault, FaultKind, Fingerprint, Phase};
 use turnkeep_policy::accounts::{
     AccountKey, AccountSpec, Bearing, Candidate, Judged, Need, Pick, Pool, Snapshot, Taken, Tier, Unavailable,
     UpstreamSpec,
@@ -25,6 +25,7 @@ pub fn account(upstream: &str, n: u32) -> AccountSpec {
         requests_per_minute: None,
         tokens_per_minute: None,
         generation: 0,
+        place: Fingerprint([0; 16]),
     }
 }
 

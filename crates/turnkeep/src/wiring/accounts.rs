@@ -1,10 +1,11 @@
 //! The accounts of the configuration and of the store, with their secrets resolved.
 
 use super::surroundings::{self, Surroundings};
+use super::whereabouts::Whereabouts;
 use crate::commands::Failure;
 use crate::config::{Config, SecretRef};
 use crate::secrets::Sourced;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use turnkeep_base::AccountId;
 use turnkeep_policy::accounts::AccountSpec;
@@ -19,6 +20,8 @@ pub(super) struct Gathered {
     pub(super) sources: Vec<Sourced>,
     /// What the processes of those that have any have around them.
     pub(super) places: Surroundings,
+    /// Where the conversations of each are kept.
+    pub(super) whereabouts: BTreeMap<AccountId, Whereabouts>,
 }
 
 /// All accounts, those of the configuration first. One that both the configuration and the store name is the
@@ -27,7 +30,7 @@ pub(super) async fn gather(config: &Config, store: &dyn Store) -> Result<Gathere
     let mut places = Surroundings::new();
     let mut specs = Vec::new();
     let mut sources = Vec::new();
-    let mut seen = BTreeSet::new();
+    let mut whereabouts = BTreeMap::new();
     for upstream in &config.upstreams {
         for account in &upstream.accounts {
             let id = AccountId { upstream: upstream.name.as_str().into(), account: account.name.as_str().into() };
@@ -37,9 +40,8 @@ pub(super) async fn gather(config: &Config, store: &dyn Store) -> Result<Gathere
                 limit_group: account.limit_group.as_deref().map(Arc::from),
                 requests_per_minute: account.requests_per_minute,
                 tokens_per_minute: account.tokens_per_minute,
-                ..spec(id.clone(), true)
+                ..spec(id.clone(), true, Whereabouts::of(upstream, Some(account)), &mut whereabouts)
             };
-            seen.insert(id.clone());
             specs.push(spec);
             let source = match surroundings::of(account).await {
                 Ok(Some(place)) => {
@@ -53,10 +55,10 @@ pub(super) async fn gather(config: &Config, store: &dyn Store) -> Result<Gathere
         }
     }
     for record in store.list_accounts().await.map_err(Failure::operation)? {
-        if seen.contains(&record.id) {
+        if whereabouts.contains_key(&record.id) {
             continue;
         }
-        match config.upstream(&record.id.upstream) {
+        let upstream = match config.upstream(&record.id.upstream) {
             None => {
                 tracing::warn!(account = %record.id, "an account of the store belongs to no configured upstream");
                 continue;
@@ -66,8 +68,8 @@ pub(super) async fn gather(config: &Config, store: &dyn Store) -> Result<Gathere
                 tracing::warn!(account = %record.id, kind, "accounts of this kind stand in the file; the store's serves nothing");
                 continue;
             }
-            Some(_) => {}
-        }
+            Some(upstream) => upstream,
+        };
         let opened = store.open_secret(record.id.clone()).await.map_err(|error| error.to_string());
         let source = opened.map(|opened| match opened {
             OpenedSecret::Literal(secret) => SecretRef::Plain(secret),
@@ -80,14 +82,21 @@ pub(super) async fn gather(config: &Config, store: &dyn Store) -> Result<Gathere
             limit_group: record.limit_group.as_deref().map(Arc::from),
             requests_per_minute: record.requests_per_minute,
             tokens_per_minute: record.tokens_per_minute,
-            ..spec(record.id.clone(), record.enabled)
+            ..spec(record.id.clone(), record.enabled, Whereabouts::of(upstream, None), &mut whereabouts)
         });
         sources.push((record.id, source));
     }
-    Ok(Gathered { specs, sources, places })
+    Ok(Gathered { specs, sources, places, whereabouts })
 }
 
-fn spec(id: AccountId, enabled: bool) -> AccountSpec {
+fn spec(
+    id: AccountId,
+    enabled: bool,
+    place: Whereabouts,
+    whereabouts: &mut BTreeMap<AccountId, Whereabouts>,
+) -> AccountSpec {
+    let digest = place.digest();
+    whereabouts.insert(id.clone(), place);
     AccountSpec {
         id,
         max_in_flight: crate::config::DEFAULT_MAX_IN_FLIGHT,
@@ -98,5 +107,6 @@ fn spec(id: AccountId, enabled: bool) -> AccountSpec {
         requests_per_minute: None,
         tokens_per_minute: None,
         generation: 0,
+        place: digest,
     }
 }

@@ -8,6 +8,7 @@ use super::accounts::Gathered;
 use super::health::Notices;
 use super::standing::{self, Book};
 use super::upstreams::{self, Upstreams};
+use super::whereabouts::Whereabouts;
 use super::{accounts, keys};
 use crate::commands::Failure;
 use crate::config::{Config, KeyRule, needs_restart, startup_rule};
@@ -48,6 +49,8 @@ pub(super) struct Live {
     /// As it was at the start: what needs a restart is measured from it.
     started: Config,
     upstreams: Upstreams,
+    /// Where the conversations of each account are kept.
+    whereabouts: BTreeMap<AccountId, Whereabouts>,
     /// The configuration's own keys, as they were when it was taken up.
     keys: BTreeMap<KeyDigest, Known>,
 }
@@ -87,8 +90,8 @@ fn refuse_same_names<'a>(config: &Config, mut stored: impl Iterator<Item = &'a K
 impl Live {
     /// Takes the first configuration up.
     pub(super) async fn begin(parts: Parts, config: Config) -> Result<Live, Failure> {
-        let (started, upstreams) = (config.clone(), Upstreams::new());
-        let mut live = Live { parts, config: config.clone(), started, upstreams, keys: BTreeMap::new() };
+        let (started, upstreams, whereabouts) = (config.clone(), Upstreams::new(), BTreeMap::new());
+        let mut live = Live { parts, config: config.clone(), started, upstreams, whereabouts, keys: BTreeMap::new() };
         live.apply(config, Occasion::Start).await?;
         live.parts.book.take_up_switches().await?;
         let now = live.parts.unix_ms();
@@ -112,7 +115,7 @@ impl Live {
         let Parts { gateway, store, keeper, egress, .. } = &self.parts;
         let admission = &gateway.engine().admission;
         let known: BTreeSet<AccountId> = admission.snapshots().into_iter().map(|snapshot| snapshot.id).collect();
-        let Gathered { specs, sources, places } = accounts::gather(&config, store.as_ref()).await?;
+        let Gathered { specs, sources, places, whereabouts } = accounts::gather(&config, store.as_ref()).await?;
         let found = keeper.find(sources).await;
         let slots = |upstream: &str| {
             let its = specs.iter().filter(|account| &*account.id.upstream == upstream);
@@ -165,7 +168,12 @@ impl Live {
                 saved,
             });
         });
-        // Nobody goes on with the conversations of an account that is gone.
+        for (id, place) in &whereabouts {
+            if let Some(changed) = self.whereabouts.get(id).and_then(|before| place.changed_since(before)) {
+                tracing::info!(account = %id, changed, "it is at another place: its conversations are dropped");
+            }
+        }
+        // Nobody goes on with the conversations of an account that is gone, or at another place.
         gateway.engine().conversations.sweep(admission.present());
         // What runs on the connections and processes of an account that is gone may finish; those that wait end.
         for id in left {
@@ -183,6 +191,7 @@ impl Live {
         }
         gateway.take_up(upstreams::catalog(&config, &upstreams), max_body, proxies);
         self.upstreams = upstreams;
+        self.whereabouts = whereabouts;
         self.keys = own_keys;
         self.config = config;
         Ok(())

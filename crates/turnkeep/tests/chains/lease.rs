@@ -1,6 +1,7 @@
 //! The leases of a chain's links: immutable, lent to any number of turns.
 
 use crate::support::dialects::{assert_said, said};
+use crate::support::world::Plan;
 use crate::support::*;
 use crate::talk::{asked, begin, counts, keeping, kept_id, texts, ways};
 use futures_util::future::join_all;
@@ -55,6 +56,24 @@ async fn an_answer_that_is_gone_is_made_up_for_by_the_whole_history_and_nobody_s
         assert_eq!(counters["accounts"][0]["budget_used"], 0);
         let again = talk.clone();
         assert_said(pair, &again.turn(&world).await, "noted so far");
+    }))
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_is_never_named_at_another_address_of_its_upstream() {
+    join_all(ways().into_iter().map(|pair| async move {
+        let (here, there) = (keeping().await, keeping().await);
+        let world = World::simple(pair, &here).await;
+        let mut talk = begin(pair, "one");
+        talk.answered(&world, "noted so far", "two").await;
+        world.take_up(&Plan::over([Up::at(pair.upstream, &there)])).await;
+        assert_said(pair, &talk.turn(&world).await, "noted so far");
+        let asked = asked(&there);
+        assert_eq!(asked.len(), 1, "{pair:?}");
+        assert!(asked[0]["previous_response_id"].is_null(), "{pair:?}");
+        assert_eq!(texts(&asked[0]["input"]), ["one", "noted so far", "two"], "{pair:?}");
+        assert_eq!(counts(&world.until_at_rest().await)[0], 0, "{pair:?}");
     }))
     .await;
 }

@@ -74,25 +74,15 @@ async fn an_account_that_is_removed_and_comes_again_under_its_name_does_not_have
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_address_of_its_upstream_knows_none_of_its_conversations_and_is_told_the_whole_history() {
-    let pair = streamed_and_plain()[0];
-    let place = Place::of(&["a"]).await;
-    let talk = place.begun(pair).await;
-    let elsewhere = Cascade::start().await;
-    place.world.take_up(&plan(&[("up", upstream("up", elsewhere.addr(), &["a"], ""))])).await;
-    talk.clone().hears(&place.world, "answer 1").await;
-    assert_eq!(elsewhere.messages().last().unwrap(), &["user: first", "assistant: one", "user: second"]);
-    assert_eq!(elsewhere.known(), 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn other_rules_of_an_upstream_leave_its_conversations() {
     let pair = streamed_and_plain()[0];
     let place = Place::of(&["a"]).await;
     let talk = place.begun(pair).await;
-    place.world.take_up(&place.other(&["a"], "timeouts = { between = \"50s\" }\nreuse = \"strict\"")).await;
+    let lines =
+        "timeouts = { connect = \"9s\", between = \"50s\" }\nreuse = \"strict\"\nheaders = { x-more = \"words\" }";
+    place.world.take_up(&place.other(&["a"], lines)).await;
     talk.clone().hears(&place.world, "answer 2").await;
-    place.assert_kept(1, 1, "other clocks").await;
+    place.assert_kept(1, 1, "other clocks and headers").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use serde_json::Value;
 use turnkeep_lab::{DevinSession, Lab, LabOptions};
 
 /// What Devin says to a message with these words, and that it waits then.
-fn says(contains: &str, text: &str) -> String {
+pub fn says(contains: &str, text: &str) -> String {
     format!(
         "[[devin]]\ncontains = {contains:?}\ntimes = 1\nsteps = [{{ say = {text:?}, acus = 0.5 }}, \
          {{ polls = 0, status = \"running\", detail = \"waiting_for_user\" }}]\n"
@@ -29,7 +29,7 @@ fn call(contains: &str, answer: &str) -> String {
 }
 
 /// An upstream of Devin at this lab with these accounts.
-fn devin(lab: &Lab, accounts: &[&str], lines: &str) -> String {
+pub fn devin(lab: &Lab, accounts: &[&str], lines: &str) -> String {
     let mut text = format!(
         "[[upstreams]]\nname = \"up\"\nkind = \"devin\"\nbase_url = \"http://{}\"\nquiet = \"30s\"\n{lines}\n",
         lab.addr()

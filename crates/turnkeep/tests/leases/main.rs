@@ -19,5 +19,6 @@ mod cascade_scene;
 mod cascade_server;
 mod devin_lease;
 mod fake;
+mod moved_lease;
 mod processes;
 mod scene;

@@ -8,7 +8,7 @@ use crate::glob::Globs;
 use crate::tuning::Tuning;
 use proptest::prelude::*;
 use std::time::Duration;
-use turnkeep_base::{AccountId, Declared, Evidence, Fault, FaultKind, LimitScope, Phase, Window};
+use turnkeep_base::{AccountId, Declared, Evidence, Fault, FaultKind, Fingerprint, LimitScope, Phase, Window};
 
 /// By asking every account.
 struct Scan<'a>(&'a Pool);
@@ -87,6 +87,7 @@ fn spec(n: usize, shape: u8) -> AccountSpec {
         requests_per_minute: (shape % 3 == 1).then_some(3),
         tokens_per_minute: (shape % 4 == 1).then_some(1000),
         generation: u64::from(shape) / 64,
+        place: Fingerprint([0; 16]),
     }
 }
 
