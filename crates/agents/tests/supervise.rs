@@ -111,6 +111,36 @@ async fn one_that_is_dismissed_serves_who_holds_it_is_lent_to_nobody_else_and_co
 }
 
 #[tokio::test]
+async fn one_that_is_let_go_of_serves_who_holds_it_and_keeps_nothing_for_who_comes_late() {
+    let folder = folder();
+    let daemon = daemon(&folder, "listen", Listen::Loopback);
+    let held = daemon.lend().await.expect("ready");
+    daemon.let_go();
+    assert_eq!(daemon.instance(), None);
+    assert!(tokio::net::TcpStream::connect(port(&held)).await.is_ok(), "it is held");
+    ends_with(held).await;
+    // An attempt that was on its way has a process all the same, and so have those who come while that starts.
+    let (late, later) = futures_util::future::join(daemon.lend(), daemon.lend()).await;
+    let (late, later) = (late.expect("ready"), later.expect("ready"));
+    assert_eq!(late.endpoint.instance, later.endpoint.instance);
+    assert_eq!(daemon.instance(), None);
+    drop(later);
+    ends_with(late).await;
+}
+
+#[tokio::test]
+async fn one_that_is_let_go_of_while_it_starts_ends_with_who_waited_for_it() {
+    let folder = folder();
+    let daemon = daemon(&folder, "listen", Listen::Loopback);
+    let mut waits = Box::pin(daemon.lend());
+    assert!(futures_util::poll!(&mut waits).is_pending());
+    daemon.let_go();
+    let held = waits.await.expect("ready");
+    assert_eq!(daemon.instance(), None);
+    ends_with(held).await;
+}
+
+#[tokio::test]
 async fn a_foreign_listener_is_never_adopted() {
     let folder = folder();
     let refused = daemon(&folder, "foreign", Listen::Loopback).lend().await.expect_err("refused");

@@ -28,7 +28,7 @@ impl Probe for Live {
                 Driver::Connect(_) => {
                     Ok(Probed::Words("a connect server lists no models; its turns are not tried".into()))
                 }
-                Driver::Cascade(cascade) => match cascade.health(&id, secret).await {
+                Driver::Cascade(cascade, _) => match cascade.health(&id, secret).await {
                     Ok(()) => Ok(Probed::Words("the server takes turns".into())),
                     Err(fault) => Err(fault.to_string()),
                 },

@@ -76,9 +76,19 @@ const STREAMED: u8 = 1;
 
 impl Cascade {
     /// Makes a driver; opens no connection and starts no process.
-    pub fn new(mut spec: CascadeSpec) -> Result<Cascade, EndpointError> {
+    pub fn new(spec: CascadeSpec) -> Result<Cascade, EndpointError> {
+        Cascade::made(spec, None)
+    }
+
+    /// The driver that comes after another one whose host lends some of the same processes: what was known of those stays
+    /// known, and turns that run in the other one tell this one, too.
+    pub fn after(before: &Cascade, spec: CascadeSpec) -> Result<Cascade, EndpointError> {
+        Cascade::made(spec, Some(&before.links))
+    }
+
+    fn made(mut spec: CascadeSpec, before: Option<&Links>) -> Result<Cascade, EndpointError> {
         spec.rpc.codec = Codec::Proto;
-        Ok(Cascade { links: Arc::new(Links::new(spec)?) })
+        Ok(Cascade { links: Arc::new(Links::new(spec, before)?) })
     }
 
     /// The upstream's name.

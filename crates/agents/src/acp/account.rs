@@ -17,8 +17,15 @@ pub(super) struct Account {
     spec: AcpAccount,
     upstream: Arc<AcpSpec>,
     pub(super) directories: Arc<Directories>,
+    processes: Mutex<Processes>,
+}
+
+#[derive(Default)]
+struct Processes {
     /// By caller; by the empty name where all share one.
-    processes: Mutex<BTreeMap<Arc<str>, Kept>>,
+    kept: BTreeMap<Arc<str>, Kept>,
+    /// None is kept any more.
+    let_go: bool,
 }
 
 struct Kept {
@@ -37,6 +44,18 @@ impl Account {
         let directories = Arc::new(Directories::new(upstream.state.join(&*name)));
         directories.sweep();
         Account { name, spec, upstream, directories, processes: Mutex::default() }
+    }
+
+    /// It is this account, of the same agent.
+    pub(super) fn is(&self, spec: &AcpAccount, upstream: &AcpSpec) -> bool {
+        self.spec.is(spec) && self.upstream.is_of_agent(upstream)
+    }
+
+    /// It is no longer there, or another one has its place: its processes end with the last turns in them.
+    pub(super) fn let_go(&self) {
+        let mut processes = self.processes.lock();
+        processes.let_go = true;
+        processes.kept.values().for_each(|kept| kept.supervisor.let_go());
     }
 
     /// The method that is asked for when the agent wants a login.
@@ -63,7 +82,7 @@ impl Account {
 
     /// A process of this instance runs.
     pub(super) fn running(&self, instance: u128) -> Option<Hold> {
-        let supervisors: Vec<_> = self.processes.lock().values().map(|kept| kept.supervisor.clone()).collect();
+        let supervisors: Vec<_> = self.processes.lock().kept.values().map(|kept| kept.supervisor.clone()).collect();
         supervisors.into_iter().find_map(|supervisor| {
             let running = supervisor.running()?;
             let hold = Hold { running, supervisor };
@@ -73,12 +92,13 @@ impl Account {
 
     /// How many processes run and are ready.
     pub(super) fn processes(&self) -> usize {
-        self.processes.lock().values().filter(|kept| kept.supervisor.running().is_some()).count()
+        self.processes.lock().kept.values().filter(|kept| kept.supervisor.running().is_some()).count()
     }
 
     fn supervisor(&self, caller: &Arc<str>) -> Result<Arc<Supervisor<AgentService>>, NotReady> {
         let key: Arc<str> = if self.upstream.permissions.one_process_per_caller() { caller.clone() } else { "".into() };
         let mut processes = self.processes.lock();
+        let Processes { kept: processes, let_go } = &mut *processes;
         if let Some(kept) = processes.get_mut(&key) {
             kept.used = Instant::now();
             return Ok(kept.supervisor.clone());
@@ -99,6 +119,9 @@ impl Account {
             processes.remove(&oldest);
         }
         let supervisor = Arc::new(self.make());
+        if *let_go {
+            supervisor.let_go();
+        }
         processes.insert(key, Kept { supervisor: supervisor.clone(), used: Instant::now() });
         Ok(supervisor)
     }

@@ -27,11 +27,11 @@ use turnkeep_engine::ports::{Ask, Native, NativeAnswer, NativeWritten, SendFault
 use turnkeep_policy::conversations::{Conversation, Handling, RefusalProof};
 
 /// An ACP upstream. Its conversations are mutable ([`Acp::HANDLING`]), and a turn is not sent twice ([`Acp::REPLAY_SAFE`]).
-/// Dropping it ends its processes.
+/// Dropping it ends its processes, but for those that another one goes on with ([`Acp::after`]).
 pub struct Acp {
     spec: Arc<AcpSpec>,
-    accounts: BTreeMap<Arc<str>, Account>,
-    known: Known,
+    accounts: BTreeMap<Arc<str>, Arc<Account>>,
+    known: Arc<Known>,
 }
 
 /// What is known of the agent since one of its processes was ready.
@@ -57,17 +57,41 @@ impl Acp {
 
     /// A driver for this upstream. Nothing is started yet. To be made within a Tokio runtime, where its tasks run.
     pub fn new(spec: AcpSpec) -> Self {
+        Acp::made(spec, None)
+    }
+
+    /// The driver for this upstream that comes after another one: the accounts that are the same, of the same agent, go on
+    /// with their processes. The other one keeps them, too, until it is dropped; see [`Acp::let_go`].
+    pub fn after(before: &Acp, spec: AcpSpec) -> Self {
+        Acp::made(spec, Some(before))
+    }
+
+    fn made(spec: AcpSpec, before: Option<&Acp>) -> Self {
         let spec = Arc::new(spec);
         let account = |(name, account): (&Arc<str>, &_)| {
-            (name.clone(), Account::new(name.clone(), Clone::clone(account), spec.clone()))
+            let kept = before.and_then(|before| before.accounts.get(name)).filter(|kept| kept.is(account, &spec));
+            let new = || Arc::new(Account::new(name.clone(), Clone::clone(account), spec.clone()));
+            (name.clone(), kept.cloned().unwrap_or_else(new))
         };
         let accounts = spec.accounts.iter().map(account).collect();
-        Acp { spec, accounts, known: Known::default() }
+        let known = before.filter(|before| before.spec.is_of_agent(&spec)).map(|before| before.known.clone());
+        Acp { accounts, known: known.unwrap_or_default(), spec }
+    }
+
+    /// It is in use no more, but for the turns that run: processes of accounts that `next` does not go on with end with their
+    /// last turns, however long other turns last.
+    pub fn let_go(&self, next: Option<&Acp>) {
+        for (name, account) in &self.accounts {
+            let kept = next.and_then(|next| next.accounts.get(name)).is_some_and(|kept| Arc::ptr_eq(kept, account));
+            if !kept {
+                account.let_go();
+            }
+        }
     }
 
     /// How many of its processes run and are ready.
     pub fn processes(&self) -> usize {
-        self.accounts.values().map(Account::processes).sum()
+        self.accounts.values().map(|account| account.processes()).sum()
     }
 
     async fn begin(&self, ask: &Ask) -> Result<Box<dyn NativeAnswer>, SendFault> {

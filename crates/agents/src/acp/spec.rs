@@ -81,6 +81,16 @@ pub struct AcpAccount {
     pub auth_method: Option<String>,
 }
 
+impl AcpAccount {
+    /// It is the same, with the same secrets.
+    pub(super) fn is(&self, other: &AcpAccount) -> bool {
+        let AcpAccount { home, env, auth_method } = self;
+        let exposed = |(name, value): (&String, &Secret)| (name.clone(), value.expose().to_owned());
+        let same_env = env.len() == other.env.len() && env.iter().map(exposed).eq(other.env.iter().map(exposed));
+        same_env && *home == other.home && *auth_method == other.auth_method
+    }
+}
+
 /// Without the environment's values.
 impl fmt::Debug for AcpAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -135,11 +145,46 @@ impl AcpSpec {
             cancel_within: Duration::from_secs(5),
         }
     }
+
+    /// All but the accounts is the same.
+    pub(super) fn is_of_agent(&self, other: &AcpSpec) -> bool {
+        let AcpSpec {
+            name,
+            command,
+            permissions,
+            tool_activity,
+            accounts: _,
+            state,
+            limits,
+            processes,
+            answer_within,
+            cancel_within,
+        } = self;
+        (name, command, permissions, tool_activity)
+            == (&other.name, &other.command, &other.permissions, &other.tool_activity)
+            && (state, limits, processes) == (&other.state, &other.limits, &other.processes)
+            && (answer_within, cancel_within) == (&other.answer_within, &other.cancel_within)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_account_is_the_same_only_with_the_same_values_of_its_environment() {
+        let of = |name: &str, value: &str| AcpAccount {
+            env: BTreeMap::from([(name.to_owned(), Secret::new(value.to_owned()))]),
+            ..AcpAccount::default()
+        };
+        assert!(of("A", "1").is(&of("A", "1")));
+        for other in [of("A", "2"), of("B", "1"), AcpAccount::default()] {
+            assert!(!of("A", "1").is(&other) && !other.is(&of("A", "1")), "{other:?}");
+        }
+        let elsewhere = AcpAccount { home: Some("/b".into()), ..AcpAccount::default() };
+        let by = AcpAccount { auth_method: Some("by".into()), ..AcpAccount::default() };
+        assert!(!elsewhere.is(&AcpAccount::default()) && !by.is(&AcpAccount::default()));
+    }
 
     #[test]
     fn words_are_read_back() {

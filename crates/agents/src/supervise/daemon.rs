@@ -115,6 +115,11 @@ impl Daemon {
         }
     }
 
+    /// Keeps no process any more: what runs ends with the last hold of it, and so does what is started for who asks late.
+    pub fn let_go(&self) {
+        self.supervisor.let_go();
+    }
+
     /// The instance that runs and is lent, if one does.
     pub fn instance(&self) -> Option<u128> {
         Some(self.supervisor.running()?.process.instance())

@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::watch;
@@ -93,6 +94,8 @@ struct Shared<S: Service> {
     service: S,
     state: Mutex<State<S::Client>>,
     restarts: Mutex<Restarts>,
+    /// What is started is not kept. Changed and read with `state` locked.
+    let_go: AtomicBool,
 }
 
 /// Keeps one process. Dropped, it starts none any more, and the process ends with the last hold of it.
@@ -110,7 +113,7 @@ impl<S: Service> Supervisor<S> {
     /// Keeps what this spec tells. Nothing is started yet.
     pub fn new(spec: ProcessSpec, service: S) -> Self {
         let (state, restarts) = (Mutex::new(State::Idle), Mutex::default());
-        Supervisor { shared: Arc::new(Shared { spec, service, state, restarts }) }
+        Supervisor { shared: Arc::new(Shared { spec, service, state, restarts, let_go: AtomicBool::new(false) }) }
     }
 
     /// The running process, or a new one. Dropping the future does not end a start that others may wait for.
@@ -148,6 +151,17 @@ impl<S: Service> Supervisor<S> {
         }
     }
 
+    /// Keeps none any more: what runs, or is being started, ends with the last hold of it. Who asks late has one started that
+    /// is not kept either.
+    pub fn let_go(&self) {
+        let mut state = self.shared.state.lock();
+        self.shared.let_go.store(true, Relaxed);
+        match &*state {
+            State::Running(_) => *state = State::Idle,
+            State::Starting(..) | State::Idle => {}
+        }
+    }
+
     /// The process of this instance is not used for anything new; it ends with the last hold of it. False: it was not.
     pub fn retire(&self, instance: u128) -> bool {
         let mut state = self.shared.state.lock();
@@ -180,13 +194,14 @@ impl<S: Service> Supervisor<S> {
             let started = shared.start().await;
             {
                 let mut state = shared.state.lock();
-                match &started {
-                    Ok(running) => *state = State::Running(running.clone()),
+                *state = match &started {
+                    Ok(running) if !shared.let_go.load(Relaxed) => State::Running(running.clone()),
+                    Ok(_) => State::Idle,
                     Err(not_ready) => {
                         tracing::warn!(process = %shared.spec.name, "not started: {not_ready}");
-                        *state = State::Idle;
+                        State::Idle
                     }
-                }
+                };
             }
             told.send_replace(Some(started));
         });

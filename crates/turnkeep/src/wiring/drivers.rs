@@ -14,9 +14,7 @@ use turnkeep_agents::acp::{Acp, AcpAccount, AcpSpec};
 use turnkeep_base::AccountId;
 use turnkeep_engine::route::{Handling, Speech};
 use turnkeep_upstream::rpc::RpcSpec;
-use turnkeep_upstream::{
-    Cascade, CascadeHost, CascadeSpec, ConnectChat, Devin, DevinSpec, Egress, Endpoint, EndpointSpec,
-};
+use turnkeep_upstream::{Cascade, CascadeSpec, ConnectChat, Devin, DevinSpec, Egress, Endpoint, EndpointSpec};
 
 /// Through what an upstream's turns go.
 #[derive(Clone)]
@@ -25,8 +23,8 @@ pub(crate) enum Driver {
     Dialect(Arc<Endpoint>),
     /// The gateway's own chat service.
     Connect(Arc<ConnectChat>),
-    /// The gateway's own service of conversations.
-    Cascade(Arc<Cascade>),
+    /// The gateway's own service of conversations, and its processes where it has any.
+    Cascade(Arc<Cascade>, Option<Arc<Daemons>>),
     /// An agent that is a process.
     Acp(Arc<Acp>),
     /// Devin's sessions.
@@ -39,14 +37,14 @@ impl Driver {
         match self {
             Driver::Dialect(endpoint) => endpoint.egress().clone(),
             Driver::Connect(chat) => chat.rpc().egress().clone(),
-            Driver::Cascade(cascade) => cascade.egress().clone(),
+            Driver::Cascade(cascade, _) => cascade.egress().clone(),
             Driver::Acp(_) => "direct".into(),
             Driver::Devin(devin) => devin.endpoint().egress().clone(),
         }
     }
 
-    /// An account is no longer there: what waits for its next turn ends now, and what runs ends behind its turn. Processes
-    /// end with the driver, which is another one without the account.
+    /// An account is no longer there: connections that wait for its next turn end now, and those in use behind their turns.
+    /// Its processes were let go of with the driver before ([`Driver::let_go`]).
     pub(super) fn forget_account(&self, id: &AccountId) {
         match self {
             Driver::Dialect(endpoint) => {
@@ -55,11 +53,36 @@ impl Driver {
             Driver::Connect(chat) => {
                 chat.rpc().forget_account(id);
             }
-            Driver::Cascade(cascade) => cascade.forget_account(id),
+            Driver::Cascade(cascade, _) => cascade.forget_account(id),
             Driver::Acp(_) => {}
             Driver::Devin(devin) => {
                 devin.endpoint().forget_account(id);
             }
+        }
+    }
+
+    /// It is used no more, but for the turns that run: accounts' processes that `next` does not go on with end behind theirs.
+    pub(super) fn let_go(&self, next: Option<&Driver>) {
+        match self {
+            Driver::Acp(agent) => agent.let_go(next.and_then(Driver::agent).map(Arc::as_ref)),
+            Driver::Cascade(_, Some(daemons)) => {
+                daemons.let_go(next.and_then(Driver::hosted).map(|(_, daemons)| daemons.as_ref()));
+            }
+            Driver::Cascade(_, None) | Driver::Dialect(_) | Driver::Connect(_) | Driver::Devin(_) => {}
+        }
+    }
+
+    fn agent(&self) -> Option<&Arc<Acp>> {
+        match self {
+            Driver::Acp(agent) => Some(agent),
+            Driver::Cascade(..) | Driver::Dialect(_) | Driver::Connect(_) | Driver::Devin(_) => None,
+        }
+    }
+
+    fn hosted(&self) -> Option<(&Arc<Cascade>, &Arc<Daemons>)> {
+        match self {
+            Driver::Cascade(cascade, daemons) => Some((cascade, daemons.as_ref()?)),
+            Driver::Acp(_) | Driver::Dialect(_) | Driver::Connect(_) | Driver::Devin(_) => None,
         }
     }
 
@@ -71,7 +94,7 @@ impl Driver {
                 Speech::Dialect { dialect: endpoint.kind().dialect(), chains, port: endpoint.clone() }
             }
             Driver::Connect(chat) => Speech::Native { conversations: None, replay_safe: true, port: chat.clone() },
-            Driver::Cascade(cascade) => {
+            Driver::Cascade(cascade, _) => {
                 Speech::Native { conversations: Some(Handling::Mutable), replay_safe: true, port: cascade.clone() }
             }
             Driver::Acp(agent) => Speech::Native {
@@ -222,8 +245,9 @@ impl Recipe {
         }
     }
 
-    /// Makes the driver; starts no process and opens no connection.
-    pub(super) fn make(&self, name: &str, egress: &Egress) -> Result<Driver, Failure> {
+    /// Makes the driver; starts no process and opens no connection. Processes of `before` whose account has not changed go on
+    /// in it.
+    pub(super) fn make(&self, name: &str, egress: &Egress, before: Option<&Driver>) -> Result<Driver, Failure> {
         match self {
             Recipe::Dialect { kind, remote } => {
                 let endpoint = Endpoint::new(remote.endpoint(name, *kind, egress));
@@ -235,26 +259,38 @@ impl Recipe {
                 ConnectChat::new(&spec).map(|chat| Driver::Connect(Arc::new(chat))).map_err(refused)
             }
             Recipe::Cascade { server, protocol } => {
-                let (rpc, host) = match server {
-                    CascadeAt::Remote(remote) => (remote.rpc(name, *protocol, egress), None),
+                match server {
+                    CascadeAt::Remote(remote) => {
+                        let made = Cascade::new(CascadeSpec::new(remote.rpc(name, *protocol, egress)));
+                        made.map(|cascade| Driver::Cascade(Arc::new(cascade), None)).map_err(refused)
+                    }
                     CascadeAt::Process { process, places, max_in_flight } => {
                         // Where it is the host tells, on this machine always.
                         let mut rpc = RpcSpec::new(name, "");
                         (rpc.protocol, rpc.egress) = (*protocol, Egress::Loopback);
                         rpc.max_connections = rpc.max_connections.max(*max_in_flight);
-                        let host: Arc<dyn CascadeHost> = Arc::new(Daemons::new(name, process, places));
-                        (rpc, Some(host))
+                        let before = before.and_then(Driver::hosted);
+                        let kept = before.map(|(_, daemons)| daemons.as_ref());
+                        let daemons = Arc::new(Daemons::new(name, process, places, kept));
+                        let spec = CascadeSpec { host: Some(daemons.clone()), ..CascadeSpec::new(rpc) };
+                        let made = match before {
+                            Some((cascade, _)) => Cascade::after(cascade, spec),
+                            None => Cascade::new(spec),
+                        };
+                        made.map(|cascade| Driver::Cascade(Arc::new(cascade), Some(daemons))).map_err(refused)
                     }
-                };
-                let made = Cascade::new(CascadeSpec { host, ..CascadeSpec::new(rpc) });
-                made.map(|cascade| Driver::Cascade(Arc::new(cascade))).map_err(refused)
+                }
             }
             Recipe::Acp { process, permissions, tool_activity, places } => {
                 let mut spec = AcpSpec::new(name, process.command.clone(), &process.state);
                 (spec.permissions, spec.tool_activity) = (*permissions, *tool_activity);
                 spec.limits = limits(process);
                 spec.accounts = places.iter().map(|(account, place)| (account.clone(), agent_account(place))).collect();
-                Ok(Driver::Acp(Arc::new(Acp::new(spec))))
+                let agent = match before.and_then(Driver::agent) {
+                    Some(before) => Acp::after(before, spec),
+                    None => Acp::new(spec),
+                };
+                Ok(Driver::Acp(Arc::new(agent)))
             }
             Recipe::Devin { remote, quiet, organizations } => {
                 let defaults = DevinSpec::new(name);

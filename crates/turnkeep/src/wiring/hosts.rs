@@ -13,7 +13,15 @@ use turnkeep_base::{AccountId, Evidence, Fault, FaultKind, Phase};
 use turnkeep_upstream::{CascadeHost, CascadePlace};
 
 /// A process for each account of an upstream.
-pub(super) struct Daemons(BTreeMap<Arc<str>, Daemon>);
+pub(crate) struct Daemons(BTreeMap<Arc<str>, Kept>);
+
+/// One account's, and what it was made from.
+#[derive(Clone)]
+struct Kept {
+    process: Process,
+    place: Place,
+    daemon: Arc<Daemon>,
+}
 
 impl fmt::Debug for Daemons {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -22,9 +30,18 @@ impl fmt::Debug for Daemons {
 }
 
 impl Daemons {
-    /// Of these accounts. Nothing is started yet.
-    pub(super) fn new(upstream: &str, process: &Process, places: &BTreeMap<Arc<str>, Place>) -> Daemons {
-        let daemon = |(account, place): (&Arc<str>, &Place)| {
+    /// Of these accounts; those of `before` that would come out the same go on. Nothing is started yet.
+    pub(super) fn new(
+        upstream: &str,
+        process: &Process,
+        places: &BTreeMap<Arc<str>, Place>,
+        before: Option<&Daemons>,
+    ) -> Daemons {
+        let of = |(account, place): (&Arc<str>, &Place)| {
+            let kept = before.and_then(|before| before.0.get(account));
+            if let Some(kept) = kept.filter(|kept| kept.process == *process && kept.place == *place) {
+                return (account.clone(), kept.clone());
+            }
             let spec = ProcessSpec {
                 name: format!("{upstream}/{account}").into(),
                 command: process.command.clone(),
@@ -34,9 +51,21 @@ impl Daemons {
                 limits: limits(process),
             };
             // Whether it takes turns is asked by whoever calls it.
-            (account.clone(), Daemon::new(DaemonSpec { process: spec, listen: Listen::Loopback }))
+            let daemon = Arc::new(Daemon::new(DaemonSpec { process: spec, listen: Listen::Loopback }));
+            (account.clone(), Kept { process: process.clone(), place: place.clone(), daemon })
         };
-        Daemons(places.iter().map(daemon).collect())
+        Daemons(places.iter().map(of).collect())
+    }
+
+    /// They are in use no more, but for the turns that run: a process that `next` does not go on with ends with its last turn,
+    /// however long others last.
+    pub(super) fn let_go(&self, next: Option<&Daemons>) {
+        for (account, Kept { daemon, .. }) in &self.0 {
+            let kept = next.and_then(|next| next.0.get(account)).is_some_and(|kept| Arc::ptr_eq(&kept.daemon, daemon));
+            if !kept {
+                daemon.let_go();
+            }
+        }
     }
 }
 
@@ -49,7 +78,7 @@ impl CascadeHost for Daemons {
     fn lend(&self, account: &AccountId) -> BoxFuture<'_, Result<CascadePlace, Fault>> {
         let (found, account) = (self.0.get(&account.account), account.clone());
         async move {
-            let Some(daemon) = found else {
+            let Some(Kept { daemon, .. }) = found else {
                 let evidence = Evidence::text(format!("{account} has no process"));
                 return Err(Fault::new(FaultKind::NoCredential, Phase::Unsent, evidence));
             };
@@ -68,12 +97,12 @@ impl CascadeHost for Daemons {
     }
 
     fn runs(&self, started: u128) -> bool {
-        self.0.values().any(|daemon| daemon.instance() == Some(started))
+        self.0.values().any(|kept| kept.daemon.instance() == Some(started))
     }
 
     fn dismiss(&self, account: &AccountId, started: u128) {
-        if let Some(daemon) = self.0.get(&account.account) {
-            daemon.dismiss(started);
+        if let Some(kept) = self.0.get(&account.account) {
+            kept.daemon.dismiss(started);
         }
     }
 }

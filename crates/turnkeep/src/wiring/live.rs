@@ -175,7 +175,11 @@ impl Live {
         }
         // Nobody goes on with the conversations of an account that is gone, or at another place.
         gateway.engine().conversations.sweep(admission.present());
-        // What runs on the connections and processes of an account that is gone may finish; those that wait end.
+        // What runs on the connections and processes of an account that is gone, or has changed, may finish; those that wait
+        // end.
+        for (name, old) in &self.upstreams {
+            old.driver.let_go(upstreams.get(name).map(|built| &built.driver));
+        }
         for id in left {
             if let Some(built) = upstreams.get(&*id.upstream) {
                 built.driver.forget_account(&id);

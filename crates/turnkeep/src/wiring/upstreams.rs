@@ -1,5 +1,6 @@
 //! The upstreams' drivers, and the model names that lead to them. A driver whose configuration has not changed is kept when
-//! another configuration is taken up, and with it its connections; a replaced one lives on until its last exchange ends.
+//! another configuration is taken up, and with it its connections; a replaced one lives on until its last exchange ends. The
+//! one that replaces it goes on with the processes of accounts that have not changed.
 
 use super::drivers::{Driver, Recipe};
 use super::surroundings::Surroundings;
@@ -41,7 +42,8 @@ pub(super) fn build(
             // The same driver, with its connections, processes and conversations, under other rules.
             Some(kept) => Built { entry: entry(upstream, &kept.driver), ..kept.clone() },
             None => {
-                let driver = recipe.make(&upstream.name, egress)?;
+                let before = old.get(&upstream.name).map(|old| &old.driver);
+                let driver = recipe.make(&upstream.name, egress, before)?;
                 Built { made_from: recipe, entry: entry(upstream, &driver), driver }
             }
         };
@@ -86,7 +88,7 @@ pub(super) fn fetcher(config: &Fetch, egress: &Egress) -> Option<Arc<dyn FetchPo
 /// # Errors
 /// Usage: what the upstream names cannot be used.
 pub(crate) fn driver(upstream: &Upstream, places: &Surroundings, egress: &Egress) -> Result<Driver, Failure> {
-    Recipe::of(upstream, places, 1)?.make(&upstream.name, egress)
+    Recipe::of(upstream, places, 1)?.make(&upstream.name, egress, None)
 }
 
 /// The upstreams as admission knows them.

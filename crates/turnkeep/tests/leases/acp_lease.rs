@@ -1,6 +1,7 @@
 //! Sessions of agents that are processes: gone on with, refused, left, crashed; and that no prompt is told twice.
 
 use crate::agent::{Agent, Next};
+use crate::processes::gone;
 use crate::scene::*;
 use crate::support::binary::serve;
 use crate::support::dialects::{assert_broke_off, assert_refused, assert_said, say};
@@ -259,6 +260,45 @@ async fn other_rules_of_an_upstream_leave_its_processes_and_their_sessions() {
     place.kept(1, 1, "other clocks").await;
     let prompted = place.agent.prompted();
     assert_eq!(prompted[0].process, prompted[1].process);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_accounts_of_an_upstream_leave_the_processes_and_the_sessions_of_those_that_stay_as_they_are() {
+    join_all(streamed_and_plain().into_iter().map(|pair| async move {
+        for removed in [false, true] {
+            let place = Agents::of(&["a", "b"]).await;
+            let mut kept = place.begun(pair).await;
+            let mut other = Talk::begin(pair, "something else");
+            place.agent.script([Next::Say("it is")]);
+            other.hears(&place.world, "it is").await;
+            at_rest(&place.world).await;
+            let [stays, changes] = <[_; 2]>::try_from(place.agent.prompted()).unwrap();
+            assert_ne!(stays.account, changes.account);
+            place.agent.script([Next::Hold("two", " and more")]);
+            let mut client = kept.ask(&place.world).await;
+            place.agent.wait_for_prompts(3).await;
+            let all = [stays.account.as_str(), "c", changes.account.as_str()];
+            let text = place.agent.upstream(if removed { &all[..2] } else { &all }, false, "");
+            let own = format!("ACCOUNT = {:?}", changes.account);
+            let text = text.replace(&own, &format!("{own}, MORE = \"words\""));
+            place.world.take_up(&plan(&[("up", text)])).await;
+            // However long the turns of others last.
+            gone(u32::try_from(changes.process).unwrap()).await;
+            place.agent.release();
+            assert_said(pair, &client.reply().await, "two and more");
+            say(pair, &mut kept.body, "assistant", "two and more");
+            at_rest(&place.world).await;
+            kept.says("third").hears(&place.world, "answer 4").await;
+            other.says("second").hears(&place.world, "answer 5").await;
+            let prompted = place.agent.prompted();
+            let whose = |at: usize| (prompted[at].process, prompted[at].session.as_str());
+            assert_eq!([whose(2), whose(3)], [whose(0); 2], "{pair:?}: {prompted:?}");
+            assert_eq!(prompted[3].texts, ["third"], "{pair:?}");
+            assert_ne!(prompted[4].process, changes.process, "{pair:?}");
+            place.agent.assert_transcripts_are_whole();
+        }
+    }))
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,9 +1,10 @@
 //! Conversations in Cascade servers that are processes of the gateway's own: they last as long as their process.
 
 use crate::cascade_process::*;
-use crate::processes::kill;
+use crate::cascade_server::PROCESS;
+use crate::processes::{account, gone, kill, signal};
 use crate::scene::*;
-use crate::support::dialects::assert_broke_off;
+use crate::support::dialects::{assert_broke_off, assert_said, say};
 use futures_util::future::join_all;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -62,4 +63,42 @@ async fn a_process_that_dies_within_a_turn_ends_it_and_its_conversation() {
     again.says("second");
     let (another, count_then) = heard(&mut again, &world).await;
     assert!(another != process && count_then == 3, "{another} {count_then}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_accounts_of_an_upstream_leave_the_processes_and_the_leases_of_those_that_stay_as_they_are() {
+    for pair in streamed_and_plain() {
+        for removed in [false, true] {
+            let world = place(&["a", "b"]).await;
+            let (mut kept, mut other) = (Talk::begin(pair, "first"), Talk::begin(pair, "something else"));
+            let (process, _) = heard(&mut kept, &world).await;
+            let (others, _) = heard(&mut other, &world).await;
+            let (stays, changes) = (account(process), account(others));
+            assert_ne!(stays, changes);
+            let mut client = kept.says("hold on").ask(&world).await;
+            world.until("a turn under way", |counters| in_flight(counters, &stays) == 1).await;
+            // More slots than there could be connections before.
+            let own = format!("env = {{ {PROCESS} = \"yes\", MORE = \"words\" }}\nmax_in_flight = 2000");
+            let mut accounts = vec![(stays.as_str(), ""), ("c", "")];
+            if !removed {
+                accounts.push((&changes, &own));
+            }
+            world.take_up(&plan(&[("up", upstream(By::Itself, &accounts, ""))])).await;
+            // However long the turns of others last.
+            gone(others).await;
+            signal(process, "-USR1");
+            assert_said(pair, &client.reply().await, "held for ever");
+            say(pair, &mut kept.body, "assistant", "held for ever");
+            at_rest(&world).await;
+            kept.says("third");
+            assert_eq!(heard(&mut kept, &world).await, (process, 1), "{pair:?}: it goes on where it ended");
+            other.says("second");
+            let (another, told) = heard(&mut other, &world).await;
+            assert!(another != others && told == 3, "{pair:?}: {others}, then {another}, told {told}");
+        }
+    }
+}
+
+fn in_flight(counters: &serde_json::Value, name: &str) -> u64 {
+    crate::support::world::account(counters, name)["in_flight"].as_u64().unwrap()
 }

@@ -37,6 +37,12 @@ fn stat(process: u32) -> String {
     stat.rsplit_once(") ").unwrap().1.to_owned()
 }
 
+/// The account that it serves, whose name its working directory has.
+pub fn account(process: u32) -> String {
+    let directory = std::fs::read_link(format!("/proc/{process}/cwd")).unwrap();
+    directory.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
 async fn until(reached: impl Fn() -> bool) {
     let mut looks = tokio::time::interval(Duration::from_millis(5));
     soon(async {

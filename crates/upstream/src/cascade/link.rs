@@ -62,6 +62,8 @@ pub(super) const HEALTH_WAIT: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 struct Known {
     rpc: Arc<Rpc>,
+    /// What `rpc` was made from but for its address.
+    spec: Arc<RpcSpec>,
     base_url: String,
     started: Option<u128>,
     instance: u128,
@@ -72,11 +74,11 @@ struct Known {
 
 /// The servers of all accounts.
 pub(super) struct Links {
-    spec: RpcSpec,
+    spec: Arc<RpcSpec>,
     host: Option<Arc<dyn CascadeHost>>,
     /// The client of the one place, where there is one.
     remote: Arc<Rpc>,
-    known: Mutex<BTreeMap<AccountId, Known>>,
+    known: Arc<Mutex<BTreeMap<AccountId, Known>>>,
     /// At the health of servers that are started here.
     looks: Looks,
     pub(super) health_within: Duration,
@@ -90,7 +92,8 @@ impl fmt::Debug for Links {
 }
 
 impl Links {
-    pub(super) fn new(spec: CascadeSpec) -> Result<Links, EndpointError> {
+    /// With what those `before` know, if there are any.
+    pub(super) fn new(spec: CascadeSpec, before: Option<&Links>) -> Result<Links, EndpointError> {
         let CascadeSpec { mut rpc, host, health_within } = spec;
         if host.is_some() {
             // Checks the rest of the spec; no call goes there.
@@ -99,8 +102,10 @@ impl Links {
             rpc.proxy = None;
         }
         let remote = Arc::new(Rpc::new(&rpc)?);
-        let (known, looks, cancels) = (Mutex::default(), Looks::default(), Arc::new(Semaphore::new(CANCELS)));
-        Ok(Links { spec: rpc, host, remote, known, looks, health_within, cancels })
+        let known = before.map_or_else(Arc::default, |before| before.known.clone());
+        let cancels = before.map_or_else(|| Arc::new(Semaphore::new(CANCELS)), |before| before.cancels.clone());
+        let looks = Looks::default();
+        Ok(Links { spec: Arc::new(rpc), host, remote, known, looks, health_within, cancels })
     }
 
     pub(super) fn name(&self) -> &Arc<str> {
@@ -158,7 +163,8 @@ impl Links {
         let (rpc, base_url, secret, hold) = match place {
             None => (self.remote.clone(), self.spec.base_url.clone(), secret.clone(), None),
             Some(CascadePlace { base_url, secret, started: _, hold }) => {
-                let rpc = match found.filter(|known| known.base_url == base_url && !known.doubted) {
+                let same = |known: &Known| known.base_url == base_url && Arc::ptr_eq(&known.spec, &self.spec);
+                let rpc = match found.filter(|known| same(known) && !known.doubted) {
                     Some(known) => known.rpc,
                     None => Arc::new(self.client_at(&base_url)?),
                 };
@@ -183,6 +189,7 @@ impl Links {
         let Link { rpc, base_url, account, secret, started, .. } = link;
         let known = Known {
             rpc: rpc.clone(),
+            spec: self.spec.clone(),
             base_url: base_url.clone(),
             started: *started,
             instance: link.instance(),
@@ -193,7 +200,7 @@ impl Links {
     }
 
     fn client_at(&self, base_url: &str) -> Result<Rpc, Fault> {
-        let spec = RpcSpec { base_url: base_url.to_owned(), ..self.spec.clone() };
+        let spec = RpcSpec { base_url: base_url.to_owned(), ..(*self.spec).clone() };
         Rpc::new(&spec).map_err(|error| super::bug(&format!("the address of a started server: {error}")))
     }
 

@@ -50,7 +50,8 @@ impl Talk {
         let rule = Rule { text: Some(ANSWER.into()), word_delay_ms: 1, ..Rule::default() };
         let lab = Lab::start(LabOptions { script: Script::of([rule]), ..LabOptions::default() }).await.unwrap();
         let base_url = format!("http://{}/v1", lab.addr());
-        let spec = EndpointSpec { egress: Egress::Loopback, ..EndpointSpec::new("up", Kind::OpenAiResponses, base_url) };
+        let spec =
+            EndpointSpec { egress: Egress::Loopback, ..EndpointSpec::new("up", Kind::OpenAiResponses, base_url) };
         let port = Arc::new(Endpoint::new(spec).unwrap());
         let upstream = Arc::new(UpstreamEntry {
             name: "up".into(),
