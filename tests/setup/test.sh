@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What `make test` does, step by step, each with its elapsed seconds: set-up, format, lints, build, layers, the Rust
-# tests, the docs' copies, the schemas' code, the end-to-end tests, the SDKs' other majors, the frameworks, the agent CLIs. A failing test step does not hide the ones after it; a failing build does.
+# tests, the docs' copies, the schemas' code, the simulation, the end-to-end tests, the SDKs' other majors, the frameworks, the agent CLIs. A failing test step does not hide the ones after it; a failing build does.
 #
 # Everything after the build runs with a denied network (denied-net.sh). Logs and timings: target/test-report/.
 set -euo pipefail
@@ -58,11 +58,12 @@ step "schemas" schemas "${denied[@]}" "$target/ci/xtask" proto --check || true
 # The whole gateway under simulation (docs/simulation.md): that it does the same twice is looked at first.
 sim="$target/ci/turnkeep-sim"
 step "simulation, meta" sim-meta "${denied[@]}" "$sim" meta || true
+step "exploration" sim-explore "${denied[@]}" "$sim" explore --depth 10 --states 200000 || true
 step "simulation, regressions" sim-regressions "${denied[@]}" "$sim" regressions || true
 step "simulation, pinned seeds" sim-pinned "${denied[@]}" "$sim" corpus --seeds 500 || true
 commit="$(git rev-parse --short=8 HEAD 2>/dev/null || echo 1)"
 step "simulation, new seeds" sim-new "${denied[@]}" "$sim" corpus --from "$((16#$commit + 1000))" --seconds 60 --unmarked || true
-counted+=("$report/sim-meta.log" "$report/sim-regressions.log" "$report/sim-pinned.log" "$report/sim-new.log")
+counted+=("$report/sim-explore.log" "$report/sim-meta.log" "$report/sim-regressions.log" "$report/sim-pinned.log" "$report/sim-new.log")
 
 # What the set-up put there where Debian's own Node is too old.
 export PATH="$PWD/.setup/node/bin:$PATH"

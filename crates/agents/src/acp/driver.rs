@@ -10,7 +10,7 @@ use super::process::Hold;
 use super::prompt::{self, Prompt};
 use super::rpc;
 use super::sessions::{ModelChoice, Session};
-use super::spec::AcpSpec;
+use super::spec::{AcpAccount, AcpSpec};
 use super::turn::{Place, Turn, Unbegun};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
@@ -45,7 +45,8 @@ struct Known {
 
 impl fmt::Debug for Acp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Acp").field("spec", &self.spec).finish_non_exhaustive()
+        let accounts: Vec<_> = self.accounts.keys().collect();
+        f.debug_struct("Acp").field("spec", &self.spec).field("accounts", &accounts).finish_non_exhaustive()
     }
 }
 
@@ -66,14 +67,19 @@ impl Acp {
         Acp::made(spec, Some(before))
     }
 
-    fn made(spec: AcpSpec, before: Option<&Acp>) -> Self {
+    fn made(mut spec: AcpSpec, before: Option<&Acp>) -> Self {
+        // An account that goes on in a later driver keeps the spec, and is to keep no other account's secrets with it.
+        let accounts = std::mem::take(&mut spec.accounts);
         let spec = Arc::new(spec);
-        let account = |(name, account): (&Arc<str>, &_)| {
-            let kept = before.and_then(|before| before.accounts.get(name)).filter(|kept| kept.is(account, &spec));
-            let new = || Arc::new(Account::new(name.clone(), Clone::clone(account), spec.clone()));
-            (name.clone(), kept.cloned().unwrap_or_else(new))
+        let account = |(name, account): (Arc<str>, AcpAccount)| {
+            let kept = before.and_then(|before| before.accounts.get(&name)).filter(|kept| kept.is(&account, &spec));
+            let made = match kept {
+                Some(kept) => kept.clone(),
+                None => Arc::new(Account::new(name.clone(), account, spec.clone())),
+            };
+            (name, made)
         };
-        let accounts = spec.accounts.iter().map(account).collect();
+        let accounts = accounts.into_iter().map(account).collect();
         let known = before.filter(|before| before.spec.is_of_agent(&spec)).map(|before| before.known.clone());
         Acp { accounts, known: known.unwrap_or_default(), spec }
     }

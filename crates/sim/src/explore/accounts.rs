@@ -3,7 +3,7 @@
 use super::Machine;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use turnkeep_base::{AccountId, Declared, Evidence, Fault, FaultKind, Phase};
+use turnkeep_base::{AccountId, Declared, Evidence, Fault, FaultKind, Fingerprint, Phase};
 use turnkeep_policy::accounts::{
     AccountKey, AccountSpec, Bearing, Candidate, Need, Pool, Scope, Status, Taken, Tier, UpstreamSpec,
 };
@@ -73,6 +73,7 @@ impl Default for Accounts {
             requests_per_minute: None,
             tokens_per_minute: None,
             generation: 1,
+            place: Fingerprint([0; 16]),
         };
         let upstream = UpstreamSpec { name: "u".into(), egress: "direct".into() };
         let routes = vec![("u".into(), MODEL.into())];
