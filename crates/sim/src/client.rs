@@ -207,7 +207,8 @@ impl Clients {
             .header("content-type", "application/json")
             .header("authorization", format!("Bearer {}", key(talk.caller)));
         if let Some(idempotency) = turn.idempotency {
-            request = request.header("idempotency-key", format!("i{idempotency}-{asked}"));
+            request = request
+                .header("idempotency-key", format!("i{idempotency}-{}", asked.split(' ').next().unwrap_or_default()));
         }
         let Ok(request) = request.body(Full::new(Bytes::from(body.to_string()))) else { return false };
         let Ok(reply) = sender.send_request(request).await else { return false };

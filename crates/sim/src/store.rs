@@ -36,6 +36,8 @@ pub struct Seen(Vec<(Instant, Event)>);
 pub enum Event {
     /// An attempt was opened, and that was committed.
     Opened(AttemptId, AccountId),
+    /// It goes on with a conversation that is changed by it.
+    GoesOn(AttemptId),
     /// An attempt was closed.
     Closed(AttemptClosed),
     /// A fault was noted.
@@ -162,12 +164,15 @@ impl Life {
 
 impl Ledger for Life {
     fn open(&self, entry: AttemptOpened) -> BoxFuture<'_, Result<(), StoreError>> {
-        let (attempt, account) = (entry.attempt, entry.account.clone());
+        let (attempt, account, goes_on) = (entry.attempt, entry.account.clone(), entry.conversation.is_some());
         let opened = self.commit_unless(true, move |store| store.open(entry));
         Box::pin(async move {
             opened.await?;
             self.trace.note(format_args!("store opened {attempt} on {account}"));
             self.seen.lock().note(Event::Opened(attempt, account));
+            if goes_on {
+                self.seen.lock().note(Event::GoesOn(attempt));
+            }
             Ok(())
         })
     }

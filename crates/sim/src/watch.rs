@@ -179,7 +179,7 @@ impl Watch {
                         *counted.entry(record.turn).or_default() += 1;
                     }
                 }
-                Event::Disturbed | Event::Rotated(_) | Event::Removed(_) => {}
+                Event::GoesOn(_) | Event::Disturbed | Event::Rotated(_) | Event::Removed(_) => {}
             }
         }
         for (turn, count) in counted.iter().filter(|(_, count)| **count > MAX_ATTEMPTS) {
@@ -264,8 +264,25 @@ impl Watch {
 
     /// What upstreams have said of conversations that are gone.
     pub fn count_gone(&self, seen: &Seen) {
-        let is_gone = |event: &&(Instant, Event)| matches!(&event.1, Event::Fault(record) if record.fault == FaultKind::ConversationGone.name());
-        self.gone.lock().0 = seen.since(0).filter(is_gone).count() as u64;
+        let mut going = BTreeSet::new();
+        let mut gone = 0;
+        for (_, event) in seen.since(0) {
+            match event {
+                Event::GoesOn(attempt) => {
+                    going.insert(*attempt);
+                }
+                Event::Fault(record) if record.fault == FaultKind::ConversationGone.name() => {
+                    gone += u64::from(record.attempt.is_some_and(|attempt| going.contains(&attempt)));
+                }
+                Event::Opened(..)
+                | Event::Closed(_)
+                | Event::Fault(_)
+                | Event::Disturbed
+                | Event::Rotated(_)
+                | Event::Removed(_) => {}
+            }
+        }
+        self.gone.lock().0 = gone;
     }
 
     /// A receipt is only for a reply that came whole; an answer that came is not held.

@@ -68,6 +68,7 @@ impl Accounts {
                     }
                 }
                 Event::Fault(record) => self.fault(*at, record),
+                Event::GoesOn(_) => {}
                 Event::Disturbed => {
                     for account in self.accounts.values_mut() {
                         (account.limited, account.touched) = (None, true);

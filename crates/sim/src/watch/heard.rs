@@ -36,7 +36,7 @@ impl<'a> Heard<'a> {
                     heard.accounts.insert(attempt.turn.to_string(), id);
                 }
                 Event::Removed(id) => heard.removed.push((*at, id)),
-                Event::Closed(_) | Event::Fault(_) | Event::Disturbed | Event::Rotated(_) => {}
+                Event::GoesOn(_) | Event::Closed(_) | Event::Fault(_) | Event::Disturbed | Event::Rotated(_) => {}
             }
         }
         heard
