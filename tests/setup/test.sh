@@ -62,7 +62,7 @@ step "exploration" sim-explore "${denied[@]}" "$sim" explore --depth 10 --states
 step "simulation, regressions" sim-regressions "${denied[@]}" "$sim" regressions || true
 step "simulation, pinned seeds" sim-pinned "${denied[@]}" "$sim" corpus --seeds 500 || true
 commit="$(git rev-parse --short=8 HEAD 2>/dev/null || echo 1)"
-step "simulation, new seeds" sim-new "${denied[@]}" "$sim" corpus --from "$((16#$commit + 1000))" --seconds 60 --unmarked || true
+step "simulation, new seeds" sim-new "${denied[@]}" "$sim" corpus --from "$((16#$commit + 1000))" --seeds 250 --unmarked || true
 counted+=("$report/sim-explore.log" "$report/sim-meta.log" "$report/sim-regressions.log" "$report/sim-pinned.log" "$report/sim-new.log")
 
 # What the set-up put there where Debian's own Node is too old.

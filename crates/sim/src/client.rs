@@ -39,6 +39,10 @@ pub struct Outcome {
     pub resets: bool,
     /// The client leaves after a time, whatever it has.
     pub leaves: bool,
+    /// The client stays to the end, and no gateway went away meanwhile.
+    pub stays: bool,
+    /// Its connection was lost when a gateway went away, or never made.
+    pub refused: bool,
     /// The questions of the history that it sent.
     pub history: Vec<String>,
     pub text: String,
@@ -145,6 +149,8 @@ impl Clients {
             cache: String::new(),
             resets: matches!(turn.client, Client::ResetsAt(_)),
             leaves: matches!(turn.client, Client::LeavesAfter(_) | Client::Returns(_)),
+            stays: false,
+            refused: false,
             history: before.iter().map(|exchange| exchange.asked.clone()).collect(),
             text: String::new(),
             end: End::Open,
@@ -164,6 +170,10 @@ impl Clients {
         };
         outcome.read_whole = matches!(ended, Some(true));
         outcome.took = begun.elapsed();
+        outcome.refused = self.net.ended_since(begun);
+        // Who reads too slowly is taken for gone.
+        let patient = !outcome.leaves && !outcome.resets && !matches!(turn.client, Client::Slow(_));
+        outcome.stays = patient && !outcome.refused;
         (outcome.end, outcome.illegal, outcome.text) = (told.end(), told.illegal.take(), told.text);
         self.trace.note(format_args!(
             "client {number}.{at} is told {} bytes, {:?}, whole {}",

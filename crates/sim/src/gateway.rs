@@ -169,6 +169,7 @@ impl Running {
 
     /// The process is told to end, and does.
     pub async fn drain(mut self, net: &Net) -> Result<()> {
+        net.ending();
         if let Some(stop) = self.stop.take() {
             // It may have ended by itself.
             let _ = stop.send(());

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::{Debug, Write as _};
 use std::sync::Arc;
 use tracing::field::{Field, Visit};
-use tracing::subscriber::DefaultGuard;
+use tracing::subscriber::{DefaultGuard, NoSubscriber};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
@@ -24,7 +24,8 @@ struct Lines {
 /// Reads the lines of this thread from now on, until the guard is dropped. A log that the command line asks for comes first.
 pub fn read(watch: Arc<Watch>) -> (Deliveries, Option<DefaultGuard>) {
     let deliveries = Deliveries::default();
-    if tracing::dispatcher::has_been_set() {
+    // Scoped ones of earlier runs do not count: only one that the command line has set.
+    if !tracing::dispatcher::get_default(|set| set.is::<NoSubscriber>()) {
         return (deliveries, None);
     }
     let lines = Lines { deliveries: deliveries.clone(), watch };

@@ -32,7 +32,7 @@ struct Upstream {
     lab: Lab,
     refused_until: Option<Instant>,
     connections: Vec<Cutter>,
-    /// Bytes of connections that no longer count are cut at.
+    /// Connections that were made to it.
     made: u64,
 }
 
@@ -43,6 +43,10 @@ pub struct Net {
     upstreams: Mutex<BTreeMap<String, Upstream>>,
     clients: AtomicU64,
     accepted: Mutex<Vec<Cutter>>,
+    /// When a gateway last went away; none is there while `front` is empty.
+    ended: Mutex<Option<Instant>>,
+    /// The gateway is on its way out: at some moment it takes no connections any more.
+    ending: AtomicBool,
     front: Mutex<Option<mpsc::Sender<Box<dyn Link>>>>,
 }
 
@@ -60,6 +64,8 @@ impl Net {
             upstreams: Mutex::new(upstreams),
             clients: AtomicU64::new(0),
             accepted: Mutex::default(),
+            ended: Mutex::default(),
+            ending: AtomicBool::new(false),
             front: Mutex::new(None),
         })
     }
@@ -72,6 +78,7 @@ impl Net {
     /// From now on clients come to a new gateway, through this.
     pub fn open_front(&self) -> mpsc::Receiver<Box<dyn Link>> {
         let (front, back) = mpsc::channel(BACKLOG);
+        self.ending.store(false, Ordering::Relaxed);
         *self.front.lock() = Some(front);
         back
     }
@@ -79,6 +86,18 @@ impl Net {
     /// No gateway is there any more.
     pub fn close_front(&self) {
         *self.front.lock() = None;
+        *self.ended.lock() = Some(Instant::now());
+    }
+
+    /// The gateway is told to end.
+    pub fn ending(&self) {
+        self.ending.store(true, Ordering::Relaxed);
+    }
+
+    /// A gateway has gone away since then, or none is there.
+    pub fn ended_since(&self, since: Instant) -> bool {
+        let none = self.front.lock().is_none() || self.ending.load(Ordering::Relaxed);
+        none || self.ended.lock().is_some_and(|at| at >= since)
     }
 
     /// A client's connection; `None`: it is refused.
@@ -189,6 +208,9 @@ impl Dial for WayOut {
                 return Err(io::ErrorKind::NetworkDown.into());
             }
             tokio::time::sleep(Duration::from_micros(300)).await;
+            if self.over.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::NetworkDown.into());
+            }
             self.net.dial(&host).map(|end| Box::new(end) as Box<dyn Dialled>)
         })
     }

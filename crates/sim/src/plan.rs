@@ -29,15 +29,6 @@ pub struct Plan {
     pub events: Vec<Event>,
 }
 
-impl Plan {
-    /// Somebody in it takes its time.
-    pub fn is_slow(&self) -> bool {
-        let slow_fault = self.faults.iter().any(|fault| matches!(fault.what, What::Slow(_) | What::Late(_)));
-        let is_slow = |turn: &Turn| matches!(turn.client, Client::Slow(_));
-        slow_fault || self.talks.iter().flat_map(|talk| &talk.turns).any(is_slow)
-    }
-}
-
 /// A family of upstreams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

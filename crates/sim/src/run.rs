@@ -41,6 +41,8 @@ pub struct Report {
     pub digest: (u64, String),
     /// The trace.
     pub trace: String,
+    /// Turns whose lines of the log were read.
+    pub logged: usize,
 }
 
 /// Carries a plan out.
@@ -110,8 +112,15 @@ async fn carry_out(plan: Plan) -> Result<Report> {
         sleep(Duration::from_millis(wait)).await;
         scene.happens(event.what).await?;
     }
-    while talks.join_next().await.is_some() {}
+    while let Some(ended) = talks.join_next().await {
+        if ended.is_err() {
+            watch.broken(0, "a client of the simulation has panicked");
+        }
+    }
     scene.end(&clients).await?;
+    if looking.is_finished() {
+        watch.broken(0, "whoever looks at the invariants has panicked");
+    }
     looking.abort();
     let outcomes = std::mem::take(&mut *clients.outcomes.lock());
     for outcome in &outcomes {
@@ -120,9 +129,9 @@ async fn carry_out(plan: Plan) -> Result<Report> {
     }
     watch.delivered(&outcomes, &deliveries.lock());
     scene.conversations(&outcomes);
-    let turns = outcomes.len() as u64;
+    let (turns, logged) = (outcomes.len() as u64, deliveries.lock().len());
     let trace = &scene.ground.trace;
-    Ok(Report { broken: watch.found(), marks: marks.all(), turns, digest: trace.digest(), trace: trace.text() })
+    Ok(Report { broken: watch.found(), marks: marks.all(), turns, digest: trace.digest(), trace: trace.text(), logged })
 }
 
 /// Looks at the invariants after every step.
@@ -207,13 +216,13 @@ impl Scene {
                 self.start().await?;
             }
             Happens::Remove(family, account, ms) => {
-                self.ground.seen.lock().note(Noted::Removed(id_of(family, account)));
                 let all = self.ground.plan.upstreams.iter().find(|upstream| upstream.family == family);
                 let out = self.changes.removed.iter().filter(|(other, _)| *other == family).count() + 1;
                 if ms == 0 {
                     self.changes.removed.remove(&(family, account));
                 } else if all.is_some_and(|upstream| out < usize::from(upstream.accounts)) {
                     self.changes.removed.insert((family, account));
+                    self.ground.seen.lock().note(Noted::Removed(id_of(family, account)));
                 }
                 self.reload().await?;
             }
@@ -255,8 +264,7 @@ impl Scene {
         self.watch.rest(&running);
         self.serves_again(&running, clients).await;
         let committed = self.ground.committed.ledger_entries(usize::MAX).await.unwrap_or_default();
-        let slow = self.ground.plan.is_slow();
-        self.watch.ledger(&self.ground.seen.lock(), &committed, self.crashed, slow);
+        self.watch.ledger(&self.ground.seen.lock(), &committed, self.crashed);
         for family in [Family::Chat, Family::Messages, Family::Responses, Family::Gemini] {
             let reported = self.ground.net.lab(family, |lab| {
                 lab.requests().into_iter().filter_map(|request| request.reported).collect::<Vec<_>>()

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -46,7 +46,7 @@ pub enum Event {
     Disturbed,
     /// An account has another secret.
     Rotated(AccountId),
-    /// The accounts' configuration has changed.
+    /// An account was taken out of the configuration.
     Removed(AccountId),
 }
 
@@ -76,7 +76,6 @@ pub struct Life {
     trace: Arc<Trace>,
     fence: Arc<AtomicBool>,
     queue: mpsc::Sender<Write>,
-    waiting: Arc<AtomicU64>,
     recovered: usize,
 }
 
@@ -86,21 +85,19 @@ impl Life {
         let recovered = committed.recover();
         let (queue, mut writes) = mpsc::channel::<Write>(QUEUED);
         let fence = Arc::new(AtomicBool::new(false));
-        let waiting = Arc::new(AtomicU64::new(0));
-        let (fenced, store, left) = (fence.clone(), committed.clone(), waiting.clone());
+        let (fenced, store) = (fence.clone(), committed.clone());
         tokio::spawn(async move {
             let mut batch = Vec::new();
             while writes.recv_many(&mut batch, QUEUED).await > 0 {
                 tokio::time::sleep(commit).await;
                 for write in batch.drain(..) {
-                    left.fetch_sub(1, Ordering::Relaxed);
                     if !fenced.load(Ordering::Relaxed) {
                         write(&store);
                     }
                 }
             }
         });
-        Life { committed, seen, trace, fence, queue, waiting, recovered }
+        Life { committed, seen, trace, fence, queue, recovered }
     }
 
     /// The gateway is gone: whatever is queued is lost, and nothing more is written.
@@ -113,8 +110,9 @@ impl Life {
     }
 
     fn push(&self, write: impl FnOnce(&MemoryStore) + Send + 'static) {
-        if !self.fenced() && self.queue.try_send(Box::new(write)).is_ok() {
-            self.waiting.fetch_add(1, Ordering::Relaxed);
+        if !self.fenced() {
+            // Without room it is lost, as it is in the file's store.
+            let _sent = self.queue.try_send(Box::new(write));
         }
     }
 
@@ -392,6 +390,9 @@ impl Store for Life {
     }
 
     fn save_standing(&self, rows: Vec<StandingRecord>) -> BoxFuture<'_, Result<(), StoreError>> {
+        if self.fenced() {
+            return Box::pin(std::future::ready(Err(StoreError("the process has crashed".into()))));
+        }
         for row in &rows {
             self.trace.note(format_args!("store takes the standing of {}: {:?}", row.account, row.status));
         }

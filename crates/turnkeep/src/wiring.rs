@@ -184,7 +184,7 @@ pub async fn wire_in(config: Config, limits: Limits, world: World) -> Result<Wir
         told.set_secret(account, secret);
     });
     let receipts = Receipts::new(Mint::for_the_wiring());
-    let bare = bare::wanted();
+    let bare = bare::wanted(&egress);
     let ledger: Arc<dyn Ledger> = if bare { Arc::new(bare::NoLedger) } else { Arc::new(StoreLedger(store.clone())) };
     let engine = Engine::new(EngineParts {
         admission: admission.clone(),

@@ -18,7 +18,8 @@ pub enum Egress {
     Network,
     /// To loopback addresses alone: for tests and for a machine that must stay silent.
     Loopback,
-    /// Nowhere on the network: the embedding program makes the connections, to proxies too. Names are not resolved.
+    /// Wherever the embedding program takes them: it makes the connections, to proxies too. Names are its to resolve, but
+    /// for those that a SOCKS 5 proxy is told as addresses.
     Dialled(Arc<dyn Dial>),
 }
 

@@ -169,15 +169,17 @@ impl Machine for Conversations {
                     let record = loan.record();
                     let left = self.now.until(record.ends);
                     let handle = name(&record.conversation.handle);
-                    out += &format!("{key} {handle} {:?} {left:?} ", record.handling);
+                    let spent = self.spent.contains(&record.conversation.handle);
+                    out += &format!("{key} {handle} {:?} {left:?} {spent} ", record.handling);
                 }
                 Err(miss) => out += &format!("{key} {miss:?} "),
             }
         }
         for loan in &self.out {
             let (record, current) = (loan.record(), loan.record().epoch == self.epoch);
+            let spent = self.spent.contains(&record.conversation.handle);
             let (handle, left) = (name(&record.conversation.handle), self.now.until(record.ends));
-            out += &format!("out {handle} {:?} {current} {left:?} {:?} ", record.handling, loan.key());
+            out += &format!("out {handle} {:?} {current} {spent} {left:?} {:?} ", record.handling, loan.key());
         }
         out
     }

@@ -16,9 +16,11 @@ use turnkeep_policy::accounts::{Scope, Snapshot, Status};
 /// Rejections of a credential within this time, without a success between, that put an account out of service.
 const BUDGET: usize = 3;
 const BUDGET_WINDOW: Duration = Duration::from_secs(30 * 60);
-/// What a declared wait may be short of, for clocks that round.
+/// How long a configuration may take until it is taken up.
+const TAKES_UP: Duration = Duration::from_secs(1);
 /// How soon an entry is written.
 const WRITTEN_WITHIN: Duration = Duration::from_millis(100);
+/// What a declared wait may be short of, for clocks that round.
 const ROUNDING: Duration = Duration::from_millis(1100);
 
 #[derive(Debug)]
@@ -41,6 +43,8 @@ struct Account {
     /// Attempts that were opened while it was errored, since it is; and those of them that are open.
     tried: BTreeSet<AttemptId>,
     trying: BTreeSet<AttemptId>,
+    /// When it was last taken away: what its attempts say that were open then is nobody's.
+    removed: Option<Instant>,
     /// Somebody has changed it from outside since it was errored.
     touched: bool,
 }
@@ -50,7 +54,7 @@ struct Account {
 pub struct Accounts {
     known: usize,
     accounts: BTreeMap<AccountId, Account>,
-    of: BTreeMap<AttemptId, AccountId>,
+    of: BTreeMap<AttemptId, (AccountId, Instant)>,
 }
 
 impl Accounts {
@@ -60,10 +64,11 @@ impl Accounts {
             match event {
                 Event::Opened(attempt, id) => self.opened(*at, *attempt, id, watch),
                 Event::Closed(close) => {
-                    if let Some(account) = self.of.get(&close.attempt).and_then(|id| self.accounts.get_mut(id)) {
+                    if let Some(account) = self.of.get(&close.attempt).and_then(|(id, _)| self.accounts.get_mut(id)) {
                         account.trying.remove(&close.attempt);
                         if close.outcome == AttemptOutcome::Completed && !account.errored {
                             account.rejected.clear();
+                            account.touched = false;
                         }
                     }
                 }
@@ -77,6 +82,9 @@ impl Accounts {
                 }
                 Event::Rotated(id) | Event::Removed(id) => {
                     let account = self.accounts.entry(id.clone()).or_default();
+                    if matches!(event, Event::Removed(_)) {
+                        account.removed = Some(*at);
+                    }
                     (account.touched, account.limited) = (true, None);
                     account.trying.clear();
                 }
@@ -86,7 +94,7 @@ impl Accounts {
     }
 
     fn opened(&mut self, at: Instant, attempt: AttemptId, id: &AccountId, watch: &Watch) {
-        self.of.insert(attempt, id.clone());
+        self.of.insert(attempt, (id.clone(), at));
         let account = self.accounts.entry(id.clone()).or_default();
         // One that was chosen before it was limited is opened when its entry is written.
         let early = |limited: &&Limited| limited.until > at + ROUNDING && at > limited.since + WRITTEN_WITHIN;
@@ -115,6 +123,10 @@ impl Accounts {
         } else if record.fault == "corroborated" {
             account.rejected.pop();
             account.touched = true;
+        }
+        let opened = record.attempt.and_then(|attempt| self.of.get(&attempt)).map(|(_, at)| *at);
+        if account.removed.is_some_and(|removed| opened.is_none_or(|opened| opened < removed + TAKES_UP)) {
+            return;
         }
         let limits = [FaultKind::RateLimited, FaultKind::QuotaExhausted];
         if limits.iter().any(|kind| record.fault == kind.name()) {

@@ -16,6 +16,8 @@ const TAKES_UP: Duration = Duration::from_secs(1);
 pub struct Heard<'a> {
     /// By the first word of the question.
     asked: BTreeMap<&'a str, &'a Outcome>,
+    /// Questions that were asked more than once: when is not told by one of them.
+    often: BTreeSet<&'a str>,
     /// Who was asked for a turn, by its id.
     accounts: BTreeMap<String, &'a AccountId>,
     removed: Vec<(Instant, &'a AccountId)>,
@@ -24,10 +26,13 @@ pub struct Heard<'a> {
 impl<'a> Heard<'a> {
     /// Of a run.
     pub fn of(outcomes: &'a [Outcome], seen: &'a Seen) -> Heard<'a> {
-        let mut heard = Heard { asked: BTreeMap::new(), accounts: BTreeMap::new(), removed: Vec::new() };
+        let mut heard =
+            Heard { asked: BTreeMap::new(), often: BTreeSet::new(), accounts: BTreeMap::new(), removed: Vec::new() };
         for outcome in outcomes {
-            if let Some(first) = outcome.asked.split_whitespace().next() {
-                heard.asked.insert(first, outcome);
+            if let Some(first) = outcome.asked.split_whitespace().next()
+                && heard.asked.insert(first, outcome).is_some()
+            {
+                heard.often.insert(first);
             }
         }
         for (at, event) in seen.since(0) {
@@ -84,6 +89,11 @@ impl<'a> Heard<'a> {
 
     /// The account of a conversation was not taken away between two of its turns.
     fn between(&self, what: &str, first: &Outcome, second: &Outcome, watch: &Watch) {
+        let often =
+            |outcome: &Outcome| outcome.asked.split_whitespace().next().is_some_and(|first| self.often.contains(first));
+        if often(first) || often(second) {
+            return;
+        }
         let account = |outcome: &Outcome| self.accounts.get(&outcome.head.as_ref()?.0).copied();
         let (Some(account), Some(other)) = (account(first), account(second)) else { return };
         if account != other {

@@ -5,14 +5,15 @@
 
 use futures_util::future::BoxFuture;
 use turnkeep_engine::ports::{AnsweredAgain, AttemptClosed, AttemptOpened, Ledger, StoreError};
+use turnkeep_upstream::Egress;
 
 /// The variable that asks for it.
 const VARIABLE: &str = "TURNKEEP_BENCH_BARE";
 
 /// Whether it is asked for, and may be had.
-pub(super) fn wanted() -> bool {
+pub(super) fn wanted(egress: &Egress) -> bool {
     let asked = std::env::var(VARIABLE).is_ok_and(|value| value == "1");
-    let wanted = heeded(asked, !super::egress().is_open());
+    let wanted = heeded(asked, matches!(egress, Egress::Loopback));
     if wanted {
         tracing::warn!("{VARIABLE}: no receipt is waited for and no usage is recorded; this is for a benchmark only");
     } else if asked {

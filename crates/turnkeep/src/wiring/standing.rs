@@ -176,14 +176,15 @@ impl Book {
         loop {
             tokio::select! {
                 biased;
-                changed = self.admission.changes() => {
-                    while self.write(&changed).await.is_err() {
-                        tokio::time::sleep(PAUSE).await;
-                    }
-                }
+                // First: while faults come in fast there are changes all the time.
                 _ = looks.tick() => {
                     if let Err(error) = switches.take_up(&self).await {
                         tracing::warn!(%error, "what the operator has switched is not taken up yet");
+                    }
+                }
+                changed = self.admission.changes() => {
+                    while self.write(&changed).await.is_err() {
+                        tokio::time::sleep(PAUSE).await;
                     }
                 }
             }

@@ -39,7 +39,9 @@ impl Looks {
             return outcome.clone();
         }
         let (tell, outcome) = watch::channel(None);
-        let link = link.clone();
+        // What one turn has left of its time does not bound what all wait for.
+        let mut link = link.clone();
+        link.until = None;
         looks.insert(link.account.clone(), (started, outcome.clone()));
         tokio::spawn(async move {
             let told = told_in_time(&link).await;
