@@ -20,7 +20,9 @@ fn compile(folder: &Path, kinds: &str) -> Output {
     std::fs::write(folder.join("fault.rs"), fault.replacen(list, &format!("{list}{kinds}"), 1)).unwrap();
     std::fs::write(folder.join("verdict.rs"), read("verdict.rs")).unwrap();
     std::fs::write(folder.join("limit.rs"), read("limit.rs")).unwrap();
-    std::fs::write(folder.join("lib.rs"), "pub mod fault;\npub mod limit;\npub mod verdict;\n").unwrap();
+    std::fs::write(folder.join("seeded.rs"), read("seeded.rs")).unwrap();
+    let modules = "pub mod fault;\npub mod limit;\npub mod seeded;\npub mod verdict;\n";
+    std::fs::write(folder.join("lib.rs"), modules).unwrap();
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut command = Command::new(rustc);
     command.args(["--edition", "2024", "--crate-type", "lib", "--emit", "metadata", "--out-dir", "."]);
