@@ -487,8 +487,7 @@ pub fn verdict(fault: &Fault) -> Verdict {
         true => (Origin::Caller, Effect::None, Health::None),
         false => (row.origin, row.effect, row.health),
     };
-    let charge = match effect {
-        _ if is_seeded(fault.kind) => Some(Charge(())),
+    let due = match effect {
         Effect::Budget | Effect::Suspend => Some(Charge(())),
         Effect::None
         | Effect::QuotaCooldown
@@ -498,6 +497,7 @@ pub fn verdict(fault: &Fault) -> Verdict {
         | Effect::HealthSample
         | Effect::Misconfigured => None,
     };
+    let charge = if is_seeded(fault.kind) { Some(Charge(())) } else { due };
     Verdict { row, origin, effect, health, charge }
 }
 

@@ -60,23 +60,6 @@ pub struct Clients {
     pub clock: Arc<Clock>,
     pub trace: Arc<Trace>,
     pub outcomes: Mutex<Vec<Outcome>>,
-    pub under_way: Mutex<u64>,
-}
-
-/// Counts itself among the requests under way.
-struct UnderWay(Arc<Clients>);
-
-impl UnderWay {
-    fn of(clients: &Arc<Clients>) -> UnderWay {
-        *clients.under_way.lock() += 1;
-        UnderWay(clients.clone())
-    }
-}
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        *self.0.under_way.lock() -= 1;
-    }
 }
 
 /// The question of a turn: no other turn's holds its first word.
@@ -138,7 +121,6 @@ impl Clients {
         before: &[Exchange],
         asked: &str,
     ) -> Outcome {
-        let _under_way = UnderWay::of(&self);
         let begun = Instant::now();
         let mut outcome = Outcome {
             talk: number,

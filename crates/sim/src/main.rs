@@ -55,7 +55,7 @@ enum What {
         /// Or for so many seconds.
         #[arg(long)]
         seconds: Option<u64>,
-        /// Processes at once; 0: one for each core.
+        /// Threads at once; 0: one for each core.
         #[arg(long, default_value_t = 0)]
         jobs: usize,
         /// It is no failure if something never occurs.

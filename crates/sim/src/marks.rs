@@ -3,7 +3,6 @@
 use crate::client::Outcome;
 use crate::gateway::Running;
 use crate::reply::End;
-use crate::store::Seen;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use turnkeep_policy::accounts::Status;
@@ -105,7 +104,7 @@ impl Marks {
     }
 
     /// After a step.
-    pub fn step(&self, running: &Running, _: &Mutex<Seen>) {
+    pub fn step(&self, running: &Running) {
         let engine = running.gateway.engine();
         let (tally, kept) = (&engine.tally, &engine.conversations);
         self.set(Mark::Failover, tally.failover_hops.get() > 0);

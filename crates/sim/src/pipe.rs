@@ -27,8 +27,6 @@ pub enum Befalls {
     Stall(u64, Duration),
     /// At this byte the connection is reset, in both directions.
     Reset(u64),
-    /// Of what is written only so much comes, and then the end.
-    Cut(u64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,10 +99,6 @@ impl Pipe {
                 return Poll::Ready(Ok(None));
             }
         }
-        if let Some(Befalls::Cut(at)) = self.befalls {
-            let until = usize::try_from(at.saturating_sub(self.written)).unwrap_or(usize::MAX);
-            left = left.get(..until.min(taken)).unwrap_or_default();
-        }
         while !left.is_empty() {
             let piece = usize::try_from(self.stream.within(1..=self.carries.piece)).unwrap_or(1).min(left.len());
             let (delay_from, delay_to) = self.carries.delay_us;
@@ -122,11 +116,6 @@ impl Pipe {
             self.under_way_bytes += piece;
             self.written += piece as u64;
             left = later;
-        }
-        if let Some(Befalls::Cut(at)) = self.befalls
-            && self.written >= at
-        {
-            self.close();
         }
         self.wake();
         Poll::Ready(Ok(Some(taken)))

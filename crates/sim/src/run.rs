@@ -101,7 +101,6 @@ async fn carry_out(plan: Plan) -> Result<Report> {
         clock: scene.ground.clock.clone(),
         trace: scene.ground.trace.clone(),
         outcomes: Mutex::default(),
-        under_way: Mutex::default(),
     });
     let mut talks = JoinSet::new();
     for (number, talk) in scene.ground.plan.talks.clone().into_iter().enumerate() {
@@ -147,7 +146,7 @@ async fn look(
         let running = running.lock().clone();
         if let Some(running) = running {
             watch.step(&running, &seen);
-            marks.step(&running, &seen);
+            marks.step(&running);
         }
     }
 }
