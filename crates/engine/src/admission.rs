@@ -289,6 +289,11 @@ impl Admission {
         Moment(u64::try_from(at.saturating_duration_since(self.origin).as_millis()).unwrap_or(u64::MAX))
     }
 
+    /// What its moments count from.
+    pub(crate) fn origin(&self) -> Instant {
+        self.origin
+    }
+
     fn now(&self) -> Moment {
         self.moment(Instant::now())
     }

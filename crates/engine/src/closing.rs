@@ -4,6 +4,7 @@
 use crate::admission::SlotLease;
 use crate::engine::Engine;
 use crate::evidence;
+use crate::incident::tape::Tape;
 use crate::machine::AttemptEnd;
 use crate::ports::{AttemptClosed, AttemptOpened, AttemptOutcome, Ledger, Spent, WallClock};
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub(crate) struct OpenAttempt {
     price: Option<Price>,
     ledger: Arc<dyn Ledger>,
     clock: Arc<dyn WallClock>,
+    tape: Arc<Tape>,
     end: End,
 }
 
@@ -45,7 +47,7 @@ pub(crate) struct ClosedAttempt {
 }
 
 impl OpenAttempt {
-    pub(crate) fn new(engine: &Engine, entry: &AttemptOpened, price: Option<Price>) -> Self {
+    pub(crate) fn new(engine: &Engine, entry: &AttemptOpened, price: Option<Price>, tape: Arc<Tape>) -> Self {
         OpenAttempt {
             attempt: entry.attempt,
             upstream: entry.account.upstream.clone(),
@@ -53,6 +55,7 @@ impl OpenAttempt {
             price,
             ledger: engine.ledger.clone(),
             clock: engine.clock.clone(),
+            tape,
             end: End::Unwritten,
         }
     }
@@ -68,13 +71,16 @@ impl OpenAttempt {
     }
 
     fn settle(&self, end: settle::AttemptEnd<'_>, facts: &Facts) -> AttemptEffects {
-        settle::attempt(&AttemptFacts {
+        let facts = AttemptFacts {
             end,
             reported: facts.usage,
             content_bytes: facts.content_bytes,
             estimated_input: self.estimated_input,
             price: self.price,
-        })
+        };
+        let effects = settle::attempt(&facts);
+        self.tape.attempt(&facts, &effects);
+        effects
     }
 
     /// Closes the attempt: the slot comes back, the account is judged, the proof is kept, the entry gets its end. `late`
@@ -144,7 +150,9 @@ impl OpenAttempt {
     /// Judges the account, gives its slot back and keeps the proof.
     fn judge(&self, engine: &Engine, lease: SlotLease, fault: &Fault, bearing: Bearing, tokens: u64) -> Judged {
         let (account, model) = (lease.id().clone(), lease.route().model.clone());
-        let judged = lease.judge(fault, bearing, Some(tokens));
+        let key = lease.account();
+        let mut judged = lease.judge(fault, bearing, Some(tokens));
+        self.tape.judged(key, fault, &mut judged);
         engine.faults.note(evidence::of_attempt(engine, self.attempt, account, model, fault, &judged));
         judged
     }

@@ -1,5 +1,6 @@
 //! The conversations that upstreams keep, for all turns: one table behind one short lock. A turn takes one out of it as a
-//! lease ([`turnkeep_policy::conversations::lease`]); the lease's end comes back here from wherever it is let go of.
+//! lease ([`turnkeep_policy::conversations::lease`]); the lease's end comes back here from wherever it is let go of, by way of
+//! the turn's incident tape.
 //!
 //! What the table says has changed is told to the store within the lock, so that it is written in the order in which it
 //! happened, and to the drivers outside of it.
@@ -17,8 +18,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use turnkeep_base::Fingerprint;
 use turnkeep_policy::Moment;
+use turnkeep_policy::conversations::again::{Arrival, EndKind};
 use turnkeep_policy::conversations::{
-    AGE, Change, CheckIn, CheckedIn, Clean, ConversationLease, Conversations, LeaseEnd, Loan, Record,
+    AGE, Change, CheckIn, CheckedIn, Clean, ConversationLease, Conversations, LeaseEnd, Loan, MAX_HANDLE, Record,
 };
 
 /// All conversations of one gateway.
@@ -139,12 +141,13 @@ impl Desk {
         }
     }
 
-    /// Lends the caller's conversation under this key.
+    /// Lends the caller's conversation under this key. The lease's end goes to `ends`, who is to bring it here.
     pub(crate) fn take(
-        self: &Arc<Self>,
+        &self,
         now: Moment,
         caller: &Arc<str>,
         key: Fingerprint,
+        ends: Arc<dyn CheckIn>,
     ) -> Option<ConversationLease<Clean>> {
         let found = self.with(now, |table| {
             let found = table.take(now, caller, key, |record| self.stands(record));
@@ -156,7 +159,7 @@ impl Desk {
         match found {
             Ok(loan) => {
                 self.hits.add();
-                Some(ConversationLease::new(loan, self.clone()))
+                Some(ConversationLease::new(loan, ends))
             }
             Err(_) => {
                 self.misses.add();
@@ -223,15 +226,34 @@ fn at(wall_ms: u64, now: Moment, moment: Moment) -> u64 {
     wall_ms.saturating_add(u64::try_from(now.until(moment).as_millis()).unwrap_or(u64::MAX))
 }
 
-impl CheckIn for Desk {
-    fn check_in(&self, loan: Loan, end: LeaseEnd) {
+impl Desk {
+    /// Takes back what was lent. Gives what its end met here, and what became of it.
+    pub(crate) fn check_in_telling(&self, loan: Loan, end: LeaseEnd) -> (Arrival, CheckedIn) {
         let now = self.admission.moment(Instant::now());
-        let became = self.with(now, |table| table.check_in(now, loan, end, |record| self.stands(record)));
+        let told = self.with(now, |table| {
+            let record = loan.record();
+            let stands = self.stands(record);
+            let fits = match &end {
+                LeaseEnd::Advanced { conversation, .. } => conversation.handle.len() <= MAX_HANDLE,
+                LeaseEnd::Restored { .. } | LeaseEnd::Interrupted | LeaseEnd::Dead { .. } => true,
+            };
+            let arrival = Arrival {
+                handling: record.handling,
+                end: EndKind::of(&end),
+                stands,
+                newer: table.has(now, loan.caller(), loan.key()),
+                fits,
+                over: record.ends <= now,
+                full: table.is_full(),
+            };
+            (arrival, table.check_in(now, loan, end, |_| stands))
+        });
         self.taken.fetch_sub(1, Ordering::Relaxed);
-        match became {
+        match told.1 {
             CheckedIn::Restored => self.restored.add(),
             CheckedIn::Advanced => self.advanced.add(),
             CheckedIn::Dropped => self.dropped.add(),
         }
+        told
     }
 }

@@ -12,6 +12,7 @@ use crate::answer::{Answering, Chunk, Read};
 use crate::call::{self, Sending, Written};
 use crate::closing::OpenAttempt;
 use crate::engine::{Engine, TurnInput};
+use crate::incident::tape::Tape;
 use crate::kept::Leading;
 use crate::machine::corroborate::Likeness;
 use crate::machine::{Downstream, Effect, Event, Machine, TurnEnd, TurnFacts};
@@ -95,6 +96,7 @@ pub(crate) struct Drive {
     writer: ReplyWriter,
     stop: watch::Receiver<bool>,
     machine: Machine,
+    tape: Arc<Tape>,
     waiting: Waiting,
     lease: Option<SlotLease>,
     written: Option<Written>,
@@ -172,6 +174,7 @@ impl Drive {
         let reservation = input.terms.reservation.take();
         let keep = input.terms.keep.take();
         let scope = input.caller.owner();
+        let tape = engine.tape(&input, facts, jitter);
         let recorder = Recorder::new(&engine.recording, keeps(&input));
         Drive {
             engine,
@@ -179,6 +182,8 @@ impl Drive {
             writer,
             stop,
             machine: Machine::new(facts, jitter),
+            conversation: Held::new(tape.clone()),
+            tape,
             waiting: Waiting::Nothing,
             lease: None,
             written: None,
@@ -212,7 +217,6 @@ impl Drive {
             last: Vec::new(),
             answered: None,
             answerer: None,
-            conversation: Held::default(),
             chained: Chained::No,
             kept_reply: None,
             waited_for_another: false,
@@ -228,7 +232,7 @@ impl Drive {
 
     pub(crate) async fn run(&mut self) {
         let mut effects = Vec::new();
-        self.machine.on(Event::Begin, self.now(), &mut effects);
+        self.feed(Event::Begin, &mut effects);
         let sleep = tokio::time::sleep(Duration::from_secs(3600));
         tokio::pin!(sleep);
         let mut armed: Option<Moment> = None;
@@ -245,7 +249,7 @@ impl Drive {
             if let Some((at, timer)) = timer {
                 // A timer that is due comes before an upstream that never pauses.
                 if at <= now {
-                    self.machine.on(Event::Timer(timer), now, &mut effects);
+                    self.feed(Event::Timer(timer), &mut effects);
                     continue;
                 }
                 if armed.is_none_or(|armed| at < armed) {
@@ -263,9 +267,13 @@ impl Drive {
                     continue;
                 }
             };
-            let now = self.now();
-            self.machine.on(event, now, &mut effects);
+            self.feed(event, &mut effects);
         }
+    }
+
+    /// Gives the machine an event, and has the turn's tape take down both sides.
+    fn feed(&mut self, event: Event, effects: &mut Vec<Effect>) {
+        self.tape.feed(&mut self.machine, event, effects);
     }
 
     /// Performs effects and whatever they lead to at once.
@@ -277,9 +285,8 @@ impl Drive {
             if self.events.is_empty() {
                 return;
             }
-            let now = self.now();
             for event in std::mem::take(&mut self.events) {
-                self.machine.on(event, now, effects);
+                self.feed(event, effects);
             }
         }
     }
@@ -411,6 +418,7 @@ impl Drive {
             clocks: upstream.clocks,
             replay_safe: upstream.is_replay_safe(),
         };
+        self.tape.name(lease.account(), lease.id());
         self.engine.tally.queue.observe(self.input.received.elapsed());
         self.upstream = lease.route().upstream.name.clone();
         if lease.is_preferred() {
@@ -654,7 +662,7 @@ impl Drive {
             estimated_cost: price.map(|price| price.cost(&presumed)),
             conversation: conversation.filter(|_| !seeded::is("taken-survives-a-crash")),
         };
-        self.attempt = Some(OpenAttempt::new(&self.engine, &entry, price));
+        self.attempt = Some(OpenAttempt::new(&self.engine, &entry, price, self.tape.clone()));
         self.written = Some(written);
         let ledger = self.engine.ledger.clone();
         self.waiting = Waiting::Entry(Box::pin(async move {
@@ -744,5 +752,6 @@ impl Drop for Drive {
             self.close_turn(TurnEnd::Interrupted);
         }
         self.close_delivery(None);
+        self.engine.incidents.end(&self.tape);
     }
 }

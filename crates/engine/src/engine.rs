@@ -5,7 +5,11 @@ use crate::bonds::Bonds;
 use crate::conversations::Desk;
 use crate::drive::Drive;
 use crate::fetched::Fetches;
+use crate::incident::ring::{Bounds, Ring};
+use crate::incident::tape::Tape;
+use crate::incident::trace::{Head, RouteFacts};
 use crate::kept::{At, Kept};
+use crate::machine::TurnFacts;
 use crate::pipe::{ReplyReader, reply_pipe};
 use crate::ports::{
     AnswerStore, ConversationStore, Echo, FaultLog, KeepAnswer, KeptAnswer, KeptConversation, Ledger, Permit, Random,
@@ -19,6 +23,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use parking_lot::RwLock;
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -84,6 +89,16 @@ pub struct TurnInput {
     pub memory: Option<Box<dyn std::any::Any + Send + Sync>>,
 }
 
+/// Routes that a trace names.
+const ROUTES: usize = 64;
+
+/// A name as a trace has it.
+fn bounded(name: &str) -> String {
+    const BYTES: usize = 256;
+    let end = (0..=BYTES.min(name.len())).rev().find(|&at| name.is_char_boundary(at)).unwrap_or(0);
+    name.get(..end).unwrap_or_default().to_owned()
+}
+
 /// Counts a turn as open for as long as it lives, whatever becomes of its task.
 struct OpenTurn(Arc<Engine>);
 
@@ -124,6 +139,10 @@ pub struct Engine {
     pub kept: Arc<Kept>,
     /// The conversations that upstreams keep.
     pub conversations: Arc<Desk>,
+    /// The traces of the turns that run, and of the latest that have ended.
+    pub incidents: Arc<Ring>,
+    /// A digest of the running configuration, for traces.
+    digest: RwLock<Option<Arc<str>>>,
     pub(crate) recording: Room,
     rules: RwLock<Rules>,
     stop: watch::Sender<bool>,
@@ -181,6 +200,8 @@ impl Engine {
             faults,
             kept: Kept::new(answer_store),
             bonds: Bonds::default(),
+            incidents: Ring::new(Bounds::default()),
+            digest: RwLock::new(None),
             recording: Room::default(),
             echo,
             hash_key,
@@ -201,6 +222,36 @@ impl Engine {
     /// Other numbers, for turns that begin from now on.
     pub fn set_rules(&self, rules: Rules) {
         *self.rules.write() = rules;
+    }
+
+    /// The digest of the configuration that turns run under from now on, secrets left out of it; for their traces.
+    pub fn set_config_digest(&self, digest: impl Into<Arc<str>>) {
+        *self.digest.write() = Some(digest.into());
+    }
+
+    /// The tape of a turn that begins now.
+    pub(crate) fn tape(&self, input: &TurnInput, facts: TurnFacts, jitter: u64) -> Arc<Tape> {
+        let route = |route: &Route| RouteFacts {
+            upstream: route.upstream.name.to_string(),
+            model: bounded(&route.model),
+            tier: route.tier,
+            dialect: route.upstream.dialect().map(|dialect| dialect.name().to_owned()),
+        };
+        let head = Head {
+            turn: input.id.to_string(),
+            build: env!("CARGO_PKG_VERSION").to_owned(),
+            config: self.digest.read().as_ref().map(ToString::to_string),
+            began_ms: self.clock.unix_ms(),
+            caller: input.caller.key().to_string(),
+            model: bounded(&input.request.model),
+            dialect: input.request.dialect.name().to_owned(),
+            routes: input.routes.iter().take(ROUTES).map(route).collect(),
+            accounts: BTreeMap::new(),
+            clock_us: 0,
+            facts,
+            jitter,
+        };
+        self.incidents.begin(input.id, self.admission.origin(), self.hash_key, head)
     }
 
     /// Takes up the answers that an earlier run kept.

@@ -16,6 +16,7 @@ pub mod ending;
 pub mod engine;
 mod evidence;
 pub mod fetched;
+pub mod incident;
 pub mod kept;
 pub mod machine;
 pub mod pipe;

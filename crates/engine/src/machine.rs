@@ -194,11 +194,13 @@ pub enum Downstream {
 }
 
 /// What the machine must know of a turn.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TurnFacts {
     /// The client wants a stream.
     pub streamed: bool,
     /// The turn's whole time.
+    #[serde(with = "turnkeep_policy::span")]
     pub total: Duration,
     /// The caller chose it.
     pub total_set_by_caller: bool,
@@ -248,7 +250,8 @@ pub struct Machine {
 }
 
 /// What the machine wants of admission.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct WantedSlot {
     /// Routes before this one are out.
     pub from_route: usize,
@@ -486,7 +489,7 @@ impl Machine {
 
     fn recorded(&mut self, now: Moment, out: &mut Vec<Effect>) {
         self.stage = Stage::Dispatched;
-        self.dispatches += 1;
+        self.dispatches = self.dispatches.saturating_add(1);
         if self.facts.streamed {
             self.timers.set(Timer::FirstContent, now.after(self.clocks.first_content));
         }

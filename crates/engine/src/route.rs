@@ -11,15 +11,20 @@ pub use turnkeep_policy::accounts::Tier;
 pub use turnkeep_policy::conversations::Handling;
 
 /// The times of one upstream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Clocks {
     /// Until the first content of a stream.
+    #[serde(with = "turnkeep_policy::span")]
     pub first_content: Duration,
     /// Between two events of a stream.
+    #[serde(with = "turnkeep_policy::span")]
     pub between: Duration,
     /// The whole of a plain turn; a stream until its answer begins.
+    #[serde(with = "turnkeep_policy::span")]
     pub total: Duration,
     /// A stream after its answer has begun.
+    #[serde(with = "turnkeep_policy::span")]
     pub max_turn: Duration,
 }
 
@@ -35,21 +40,27 @@ impl Default for Clocks {
 }
 
 /// The numbers of a turn's retries, and of a stream that has nothing to say yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Rules {
     /// Counted attempts.
     pub attempts: u8,
     /// Dispatches, refused ones included.
     pub dispatches: u8,
     /// The longest first backoff; it doubles with each.
+    #[serde(with = "turnkeep_policy::span")]
     pub backoff: Duration,
     /// The longest backoff.
+    #[serde(with = "turnkeep_policy::span")]
     pub longest_backoff: Duration,
     /// How long a cooldown is waited for when nobody else serves.
+    #[serde(with = "turnkeep_policy::span")]
     pub max_cooling_wait: Duration,
     /// Headers and preamble are held back this long at most.
+    #[serde(with = "turnkeep_policy::span")]
     pub open_after: Duration,
     /// Between signs of life of an open stream that has nothing to say.
+    #[serde(with = "turnkeep_policy::span")]
     pub heartbeat: Duration,
     /// A turn whose ledger entry cannot be written goes on, and the loss is counted; otherwise it is refused.
     pub serve_unrecorded: bool,

@@ -3,7 +3,8 @@
 use turnkeep_policy::Moment;
 
 /// A timer of a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Timer {
     /// The whole turn; a stream only until its answer commits.
     Total,

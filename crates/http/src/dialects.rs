@@ -29,6 +29,8 @@ pub enum Place<'a> {
     Metrics,
     /// The counters as JSON.
     ConnectMetrics,
+    /// The incident trace of a turn, by its id.
+    Incident(&'a str),
     /// Nothing is there.
     Unknown,
 }
@@ -87,11 +89,18 @@ pub fn place(path: &str) -> Place<'_> {
         "/readyz" => Place::Ready,
         "/metrics" => Place::Metrics,
         "/dashboard/api/connect-metrics" => Place::ConnectMetrics,
-        other => match responses::place(other) {
-            Some(stored) => Place::Stored(stored),
-            None => model_place(other),
+        other => match (responses::place(other), incident(other)) {
+            (Some(stored), _) => Place::Stored(stored),
+            (None, Some(turn)) => Place::Incident(turn),
+            (None, None) => model_place(other),
         },
     }
+}
+
+/// The turn whose trace a path asks for.
+fn incident(path: &str) -> Option<&str> {
+    let turn = path.strip_prefix("/dashboard/api/turns/")?.strip_suffix("/incident")?;
+    (!turn.is_empty() && !turn.contains('/')).then_some(turn)
 }
 
 /// Below the models: a turn of Gemini's where a known verb ends it, else one model. Without a version only turns are
@@ -155,7 +164,13 @@ pub fn error_dialect(place: &Place<'_>, path: &str, query: Option<&str>, headers
             None if headers.contains_key("x-goog-api-key") || query_value(query, "key").is_some() => Dialect::Gemini,
             None => Dialect::Chat,
         },
-        Place::Hello | Place::Health | Place::Ready | Place::Metrics | Place::ConnectMetrics | Place::Unknown => {
+        Place::Hello
+        | Place::Health
+        | Place::Ready
+        | Place::Metrics
+        | Place::ConnectMetrics
+        | Place::Incident(_)
+        | Place::Unknown => {
             if under("/v1/messages") {
                 Dialect::Messages
             } else if under("/v1/responses") {
@@ -175,9 +190,13 @@ pub fn methods(place: &Place<'_>) -> &'static [Method] {
         Place::Turn(..) | Place::InPath(..) => &[Method::POST],
         Place::Stored(stored) => responses::methods(stored),
         Place::Hello => &[Method::HEAD, Method::GET],
-        Place::Models | Place::Model(_) | Place::Health | Place::Ready | Place::Metrics | Place::ConnectMetrics => {
-            &[Method::GET, Method::HEAD]
-        }
+        Place::Models
+        | Place::Model(_)
+        | Place::Health
+        | Place::Ready
+        | Place::Metrics
+        | Place::ConnectMetrics
+        | Place::Incident(_) => &[Method::GET, Method::HEAD],
         Place::Unknown => &[],
     }
 }
@@ -196,6 +215,7 @@ pub fn unknown_verb<'a>(place: &Place<'a>, method: &Method) -> Option<&'a str> {
         | Place::Ready
         | Place::Metrics
         | Place::ConnectMetrics
+        | Place::Incident(_)
         | Place::Unknown => None,
     }
 }

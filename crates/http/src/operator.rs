@@ -11,7 +11,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-use turnkeep_base::FaultKind;
+use turnkeep_base::id::BadTurnId;
+use turnkeep_base::{ClientError, FaultKind, TurnId};
 use turnkeep_engine::tally::Tally;
 use turnkeep_policy::Moment;
 use turnkeep_policy::accounts::{Scope, Snapshot, Status, UpstreamSnapshot};
@@ -47,6 +48,28 @@ pub fn metrics(gateway: &Gateway) -> Response<ReplyBody> {
             respond::with_type(StatusCode::OK, kind, text)
         }
         Err(_) => respond::text(StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be written\n"),
+    }
+}
+
+/// The incident trace of a turn that runs, or has ended not long ago.
+///
+/// # Errors
+/// 400: this is no turn's id. 404: nothing is kept of it.
+pub fn incident(gateway: &Gateway, turn: &str) -> Result<Response<ReplyBody>, ClientError> {
+    let id: TurnId =
+        turn.parse().map_err(|error: BadTurnId| ClientError::new(400, "bad_turn_id", error.to_string()))?;
+    let incidents = &gateway.engine.incidents;
+    let Some(trace) = incidents.trace(id) else {
+        let words = format!(
+            "no trace of {id} is kept: traces are in this gateway's memory, of the turns that run and the latest {} that \
+             have ended, fewer where there is no room, since its start",
+            incidents.bounds().turns
+        );
+        return Err(ClientError::new(404, "no_incident", words));
+    };
+    match serde_json::to_vec_pretty(&trace) {
+        Ok(body) => Ok(respond::json(StatusCode::OK, body)),
+        Err(error) => Err(ClientError::new(500, "internal", format!("the trace could not be written: {error}"))),
     }
 }
 

@@ -248,6 +248,10 @@ impl Gateway {
                 Ok(_) => operator::connect_metrics(&self),
                 Err(error) => refuse(error),
             },
+            Place::Incident(turn) => match self.authenticate(&request, Scope::Viewer) {
+                Ok(_) => operator::incident(&self, turn).unwrap_or_else(&refuse),
+                Err(error) => refuse(error),
+            },
             Place::Models => match self.authenticate_in(&request, Scope::Chat, dialect) {
                 Ok((caller, _)) => models::list(&self, &caller, dialect, request.uri().query()).unwrap_or_else(&refuse),
                 Err(error) => refuse(error),

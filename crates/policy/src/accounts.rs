@@ -21,4 +21,4 @@ pub use judged::{Applied, Bearing, ChargeRef, Judged, Taken};
 pub use pool::Pool;
 pub use snapshot::{Snapshot, UpstreamSnapshot};
 pub use spec::{AccountKey, AccountSpec, Candidate, Need, Pick, Tier, Unavailable, UpstreamSpec};
-pub use standing::{Saved, SavedStatus, Standing, Status};
+pub use standing::{Dimension, Grounds, JudgedAgain, Saved, SavedStatus, Standing, Status};

@@ -7,6 +7,8 @@
 //! It does not know what a handle is to its upstream, does not send anything, and keeps no text: a key is a keyed hash of
 //! all that was said, made elsewhere. Nothing on it is visible to any caller but its own.
 
+pub mod again;
+pub mod hold;
 pub mod lease;
 #[cfg(test)]
 mod tests;
@@ -33,7 +35,8 @@ pub const MAX_HANDLE: usize = 1024;
 const RECORD_BYTES: usize = 512;
 
 /// Whether going on with a conversation changes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Handling {
     /// It advances in place (a Cascade conversation, an ACP or Devin session): one turn at a time.
     Mutable,
@@ -125,7 +128,8 @@ pub enum Miss {
 }
 
 /// What became of a conversation that was lent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CheckedIn {
     /// It stands as it was before.
     Restored,
@@ -184,6 +188,16 @@ impl Conversations {
     pub fn len(&mut self, now: Moment) -> usize {
         self.expire(now);
         self.shelf.len()
+    }
+
+    /// Another one would push out what is kept.
+    pub fn is_full(&self) -> bool {
+        self.shelf.is_full()
+    }
+
+    /// One stands under this key of the caller's.
+    pub fn has(&self, now: Moment, caller: &Arc<str>, key: Fingerprint) -> bool {
+        self.shelf.get(now, caller, &key).is_some()
     }
 
     /// None is kept.

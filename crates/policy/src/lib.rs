@@ -15,7 +15,9 @@ mod rate;
 mod recent;
 pub mod settle;
 pub mod shelf;
+pub mod span;
 pub mod tuning;
 
 pub use moment::Moment;
+pub use span::Span;
 pub use tuning::Tuning;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Milliseconds since the process began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Moment(pub u64);
 
 impl Moment {

@@ -70,7 +70,8 @@ pub enum Outcome {
 }
 
 /// What becomes of the account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OnAccount {
     /// It has served.
     Succeed {
@@ -149,7 +150,8 @@ fn measured(facts: &AttemptFacts<'_>, whole: bool) -> (Usage, bool) {
 }
 
 /// How a turn came to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TurnOutcome {
     /// The answer was complete.
     Completed,
@@ -162,7 +164,8 @@ pub enum TurnOutcome {
 }
 
 /// What is known of a turn at its end.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TurnFacts {
     /// How it ended.
     pub outcome: TurnOutcome,
@@ -175,7 +178,8 @@ pub struct TurnFacts {
 }
 
 /// What is counted when a turn closes without a delivery to wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LeftAt {
     /// Before the answer began.
     BeforeAnswer,
@@ -184,7 +188,8 @@ pub enum LeftAt {
 }
 
 /// What a turn's closing does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TurnEffects {
     /// The client had left.
     pub left: Option<LeftAt>,
@@ -207,7 +212,8 @@ pub fn turn(facts: &TurnFacts) -> TurnEffects {
 }
 
 /// Where an answer came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Source {
     /// An upstream made it for this turn.
     Upstream,
@@ -218,7 +224,8 @@ pub enum Source {
 }
 
 /// What is known of a delivery at its end.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DeliveryFacts {
     /// The turn's outcome.
     pub outcome: TurnOutcome,
@@ -233,7 +240,8 @@ pub struct DeliveryFacts {
 }
 
 /// What a delivery's closing does. Everything but `hold` and the counter of the undelivered takes a receipt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DeliveryEffects {
     /// `Some(true)`: counted as delivered; `Some(false)`: as undelivered.
     pub delivered: Option<bool>,

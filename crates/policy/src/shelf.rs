@@ -174,6 +174,11 @@ impl<T> Shelf<T> {
         self.remove(caller, key).map(|thing| thing.value)
     }
 
+    /// Another thing, of whatever size, may have something give way.
+    pub fn is_full(&self) -> bool {
+        self.count >= self.bounds.count || self.bytes >= self.bounds.bytes / 2
+    }
+
     /// This caller keeps something. Costs one look among the callers.
     pub fn any(&self, now: Moment, caller: &str) -> bool {
         let last = self.holders.get(caller).and_then(|holder| holder.by_end.last());

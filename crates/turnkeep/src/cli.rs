@@ -58,8 +58,21 @@ pub enum Command {
     },
     /// Check a recorded answer, streamed or plain, against its dialect's rules
     Validate(ValidateArgs),
+    /// Run an incident trace through this build's decisions, beside the recorded ones
+    Replay(ReplayArgs),
     /// Run a scriptable upstream that speaks every dialect, to test against
     Lab(LabArgs),
+}
+
+/// `replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// The trace, as `explain turn ID --export` writes it; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `validate`.
@@ -348,6 +361,18 @@ pub struct ExplainTurnArgs {
     /// As JSON
     #[arg(long)]
     pub json: bool,
+    /// Write its incident trace into this file instead, for `turnkeep replay`; asks the running gateway
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub export: Option<PathBuf>,
+    /// Replace a file that is there
+    #[arg(long, requires = "export")]
+    pub force: bool,
+    /// Where the gateway listens: http://HOST:PORT, https://HOST:PORT or unix:PATH; the config's first address unless given
+    #[arg(long, value_name = "URL", requires = "export")]
+    pub url: Option<String>,
+    /// The environment variable with a key of the scope viewer; the config's first such key unless given
+    #[arg(long, value_name = "NAME", requires = "export")]
+    pub key_env: Option<String>,
     /// Which config.
     #[command(flatten)]
     pub file: ConfigFile,

@@ -11,6 +11,7 @@ pub mod keys;
 pub mod lab;
 pub(crate) mod open_store;
 pub mod rekey;
+pub mod replay;
 pub mod restore;
 pub mod serve;
 #[cfg(test)]

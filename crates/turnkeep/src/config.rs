@@ -5,6 +5,7 @@
 
 mod amounts;
 mod caller;
+mod digest;
 mod document;
 mod environment;
 mod error;
@@ -95,6 +96,9 @@ pub struct Config {
     pub warnings: Vec<Warning>,
     /// The file's text as it was read, told apart from another by its hash; none of a text that is in no file.
     pub(crate) text_hash: Option<u64>,
+    /// What tells one configuration from another for people: a digest of its keys and values, overrides applied and secrets
+    /// left out. Comments and the order of keys are not in it; none of one that was not parsed.
+    pub(crate) digest: Option<String>,
 }
 
 const TOP: Known = Known {
@@ -135,7 +139,7 @@ impl Config {
         environment::apply(&mut root, environment, &problems);
         let folder = file.parent().unwrap_or(Path::new(""));
         let config = read_config(&root, folder, &problems);
-        problems.finish(config)
+        problems.finish(config.map(|config| Config { digest: Some(digest::of(&root)), ..config }))
     }
 
     /// The entry that answers for a model name: by name, by alias, else the catch-all.
@@ -199,6 +203,7 @@ fn read_config(root: &document::Node, folder: &Path, problems: &Problems) -> Opt
         stream,
         warnings: Vec::new(),
         text_hash: None,
+        digest: None,
     };
     summary::warn_as_a_whole(&config, problems);
     config.warnings = problems.take_warnings();

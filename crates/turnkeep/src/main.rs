@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use turnkeep::cli::{Cli, Command, KeysTopic};
 use turnkeep::commands::{
-    Failure, accounts, backup, check, demo, explain, init, keys, lab, rekey, restore, serve, usage, validate,
+    Failure, accounts, backup, check, demo, explain, init, keys, lab, rekey, replay, restore, serve, usage, validate,
 };
 use turnkeep::probe;
 
@@ -46,6 +46,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Accounts { command } => accounts::run(&command, &mut std::io::stdin(), out).await,
         Command::Explain { topic } => explain::run(&topic, out).await,
         Command::Validate(args) => validate::run(&args, &mut std::io::stdin(), out),
+        Command::Replay(args) => replay::run(&args, &mut std::io::stdin(), out),
         Command::Lab(args) => lab::run(&args, out, lab::until_stopped()).await,
     }
 }

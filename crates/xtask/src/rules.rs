@@ -92,9 +92,20 @@ pub const CRATES: &[CrateRule] = &[
     CrateRule {
         name: ENGINE,
         crates: &[BASE, WIRE, DIALECT, POLICY],
-        externals: Only(&["bytes", "futures-util", "http", "parking_lot", "thiserror", "tokio", "tracing"]),
+        externals: Only(&[
+            "bytes",
+            "futures-util",
+            "http",
+            "parking_lot",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "tokio",
+            "tracing",
+        ]),
         never: &["hyper", "rustls", "axum", "rusqlite", "tokio-rustls"],
-        why: "the engine drives turns through its ports; it knows no transport and no store",
+        why: "the engine drives turns through its ports; it knows no transport and no store. JSON is the form of its incident \
+              traces, and of nothing else in it",
     },
     CrateRule {
         name: "turnkeep-upstream",

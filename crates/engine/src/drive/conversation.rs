@@ -5,45 +5,38 @@
 use super::Drive;
 use crate::admission::{Owner, SlotLease};
 use crate::call;
+use crate::incident::settled::HoldDeed;
+use crate::incident::tape::{Tape, TapedDesk};
 use crate::machine::{AttemptEnd, Event};
 use crate::ports::ConversationKey;
 use crate::route::Reuse;
-use turnkeep_base::verdict::verdict;
-use turnkeep_base::{Fault, Fingerprint, Lease, Origin};
+use std::sync::Arc;
+use turnkeep_base::{Fault, Fingerprint};
 use turnkeep_dialect::identity::{self, Whose};
-use turnkeep_policy::conversations::{
-    AGE, Clean, Completed, Conversation, ConversationLease, Handling, Record, RefusalProof, Sent,
-};
+use turnkeep_policy::conversations::hold::{Hold, HoldState};
+use turnkeep_policy::conversations::{AGE, Clean, Conversation, ConversationLease, Handling, Record, RefusalProof};
+use turnkeep_policy::settle;
 
 /// A turn's hold of a conversation.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Held {
-    lease: State,
+    hold: Hold,
+    tape: Arc<Tape>,
     /// It has been looked for; a turn looks once.
     looked: bool,
-    /// The attempt under way goes on in it. What befalls another attempt does not befall it.
-    in_attempt: bool,
-    /// A fault of this attempt has spoilt the handle, and whether the upstream does not know it any more. It counts however
-    /// the attempt is said to have ended: a client that left in the same moment does not hide it.
-    spoilt: Option<bool>,
     /// What a completed attempt has left: the conversation as it stands now, as a new one would be kept.
     now: Option<Record>,
 }
 
-#[derive(Debug, Default)]
-enum State {
-    #[default]
-    None,
-    Clean(ConversationLease<Clean>),
-    Sent(ConversationLease<Sent>),
-    Completed(ConversationLease<Completed>),
-}
-
 impl Held {
+    /// Nothing yet. What is done with it is taken down on the turn's tape.
+    pub(super) fn new(tape: Arc<Tape>) -> Self {
+        Held { hold: Hold::default(), tape, looked: false, now: None }
+    }
+
     /// The conversation that an attempt in this slot goes on with.
     pub(super) fn on(&self, slot: &SlotLease) -> Option<&Conversation> {
-        let State::Clean(lease) = &self.lease else { return None };
-        let record = lease.record()?;
+        let record = self.hold.clean()?.record()?;
         let owns = record.account == *slot.id()
             && record.model == slot.route().model
             && Some(record.epoch) == slot.epoch()
@@ -53,11 +46,28 @@ impl Held {
 
     /// The place that the conversation is taken from for good, once an attempt goes on in it.
     pub(super) fn taken_from(&self) -> Option<ConversationKey> {
-        let State::Clean(lease) = &self.lease else { return None };
-        let loan = lease.loan()?;
+        let loan = self.hold.clean()?.loan()?;
         match loan.record().handling {
             Handling::Mutable => Some(ConversationKey { caller: loan.caller().clone(), key: loan.key() }),
             Handling::Immutable => None,
+        }
+    }
+
+    fn take(&mut self, lease: ConversationLease<Clean>) {
+        let lent = lease.record().map(|record| HoldDeed::Lent { handling: record.handling, reread: record.reread });
+        self.hold.take(lease);
+        if let Some(lent) = lent {
+            self.tape.held(lent, self.hold.state());
+        }
+    }
+
+    /// Takes down what was done, unless there was nothing to do it with.
+    fn did(&self, before: HoldState, deed: impl FnOnce(&Tape) -> HoldDeed) {
+        match before {
+            HoldState::Nothing => {}
+            HoldState::Untouched | HoldState::MaybeReached | HoldState::Finished => {
+                self.tape.held(deed(&self.tape), self.hold.state());
+            }
         }
     }
 
@@ -65,80 +75,53 @@ impl Held {
     /// to be read before.
     pub(super) fn sent(&mut self, slot: &SlotLease) -> (Option<Conversation>, bool) {
         let Some(conversation) = self.on(slot).cloned() else { return (None, false) };
-        match std::mem::take(&mut self.lease) {
-            State::Clean(lease) => {
-                let reread = lease.must_reread();
-                self.lease = State::Sent(lease.sent());
-                self.in_attempt = true;
+        let before = self.hold.state();
+        match self.hold.sent() {
+            Some(reread) => {
+                self.did(before, |_| HoldDeed::Sent);
                 (Some(conversation), reread)
             }
-            other @ (State::None | State::Sent(_) | State::Completed(_)) => {
-                self.lease = other;
-                (None, false)
-            }
+            None => (None, false),
         }
     }
 
     /// The upstream has said this of the attempt under way.
     pub(super) fn heard(&mut self, fault: &Fault) {
-        let verdict = verdict(fault);
-        match verdict.row.lease {
-            Lease::Dead if self.in_attempt => self.spoilt = Some(verdict.origin == Origin::Conversation),
-            Lease::Dead | Lease::Kept | Lease::WithAccount | Lease::None => {}
-        }
+        let before = self.hold.state();
+        self.hold.heard(fault);
+        self.did(before, |tape| HoldDeed::Heard(tape.facts(fault)));
     }
 
     /// The upstream has certainly not begun, for this reason. One that spoils the handle spoils it all the same.
     pub(super) fn refused(&mut self, proof: RefusalProof, fault: &Fault) {
-        self.heard(fault);
-        if self.spoilt.is_some() {
-            return;
-        }
-        self.lease = match std::mem::take(&mut self.lease) {
-            State::Sent(lease) => State::Clean(lease.refused(proof)),
-            other @ (State::None | State::Clean(_) | State::Completed(_)) => other,
-        };
+        let (before, may_have_begun) = (self.hold.state(), proof.may_have_begun());
+        self.hold.refused(proof, fault);
+        self.did(before, |tape| HoldDeed::Refused { fault: tape.facts(fault), may_have_begun });
     }
 
     /// The attempt is over.
     pub(super) fn attempt_ended(&mut self, end: &AttemptEnd) {
-        if let AttemptEnd::Failed(fault) = end {
-            self.heard(fault);
-        }
-        self.in_attempt = false;
-        let spoilt = self.spoilt.take();
-        self.lease = match (std::mem::take(&mut self.lease), end, spoilt) {
-            (State::Sent(lease), _, Some(gone)) => {
-                lease.dead(gone);
-                State::None
-            }
-            (State::Sent(lease), AttemptEnd::Completed, None) => State::Completed(lease.completed()),
-            (State::Sent(lease), AttemptEnd::Failed(_), None) => match lease.unchanged() {
-                Ok(clean) => State::Clean(clean),
-                Err(sent) => {
-                    sent.interrupted();
-                    State::None
-                }
-            },
-            (State::Sent(lease), AttemptEnd::Interrupted | AttemptEnd::Unsent, None) => {
-                lease.interrupted();
-                State::None
-            }
-            (other @ (State::None | State::Clean(_) | State::Completed(_)), _, _) => other,
-        };
+        let before = self.hold.state();
+        self.hold.attempt_ended(match end {
+            AttemptEnd::Completed => settle::AttemptEnd::Completed,
+            AttemptEnd::Failed(fault) => settle::AttemptEnd::Failed(fault),
+            AttemptEnd::Interrupted => settle::AttemptEnd::Interrupted { late: None },
+            AttemptEnd::Unsent => settle::AttemptEnd::Unsent,
+        });
+        self.did(before, |tape| HoldDeed::AttemptEnded(tape.end_facts(end)));
+    }
+
+    fn advance(&mut self, key: Fingerprint, conversation: Conversation) {
+        let before = self.hold.state();
+        let _not_completed = self.hold.advance(key, conversation);
+        self.did(before, |_| HoldDeed::Advanced);
     }
 
     /// The turn is over without a complete answer, or without a place for its conversation.
     fn let_go(&mut self) {
-        match std::mem::take(&mut self.lease) {
-            State::None => {}
-            State::Clean(lease) => lease.restore(),
-            State::Sent(lease) => match self.spoilt.take() {
-                Some(gone) => lease.dead(gone),
-                None => lease.interrupted(),
-            },
-            State::Completed(lease) => drop(lease),
-        }
+        let before = self.hold.state();
+        self.hold.let_go();
+        self.did(before, |_| HoldDeed::LetGo);
     }
 }
 
@@ -153,8 +136,10 @@ impl Drive {
         let (prefix, last, can) = (history.prefix, history.answers.last().copied(), history.can_go_on());
         let Some(last) = last.filter(|_| can) else { return };
         let key = self.conversation_key(prefix, last);
-        if let Some(lease) = self.engine.conversations.take(self.now(), &self.scope, key) {
-            self.conversation.lease = State::Clean(lease);
+        let desk = self.engine.conversations.clone();
+        let ends = Arc::new(TapedDesk { desk: desk.clone(), tape: self.tape.clone() });
+        if let Some(lease) = desk.take(self.now(), &self.scope, key, ends) {
+            self.conversation.take(lease);
         }
     }
 
@@ -183,8 +168,7 @@ impl Drive {
 
     /// Whom the conversation binds the next attempt to, and whether it is waited for.
     pub(super) fn conversation_owner(&self) -> Option<Owner> {
-        let State::Clean(lease) = &self.conversation.lease else { return None };
-        let record = lease.record()?;
+        let record = self.conversation.hold.clean()?.record()?;
         let route = self.input.routes.iter().position(|route| {
             let upstream = &route.upstream;
             upstream.name == record.account.upstream
@@ -236,21 +220,19 @@ impl Drive {
         let found_by = stands.is_some() && completed && self.kept_reply.is_none();
         let key = found_by.then(|| self.next_conversation_key()).flatten();
         let desk = self.engine.conversations.clone();
-        match (std::mem::take(&mut self.conversation.lease), stands, key) {
-            (State::Completed(lease), Some(stands), Some(key)) => lease.advance(key, stands.conversation),
-            (lease @ (State::None | State::Clean(_) | State::Sent(_)), Some(stands), Some(key)) => {
-                self.conversation.lease = lease;
+        match (self.conversation.hold.state(), stands, key) {
+            (HoldState::Finished, Some(stands), Some(key)) => self.conversation.advance(key, stands.conversation),
+            (HoldState::Nothing | HoldState::Untouched | HoldState::MaybeReached, Some(stands), Some(key)) => {
                 desk.begin(self.now(), self.scope.clone(), key, stands);
             }
-            (lease @ (State::None | State::Clean(_) | State::Sent(_)), Some(stands), None) => {
-                self.conversation.lease = lease;
+            (HoldState::Nothing | HoldState::Untouched | HoldState::MaybeReached, Some(stands), None) => {
                 match stands.handling {
                     Handling::Mutable => desk.forget(stands),
                     Handling::Immutable => {}
                 }
             }
             // What the lease holds is lost with it.
-            (lease @ State::Completed(_), Some(_), None) | (lease, None, _) => self.conversation.lease = lease,
+            (HoldState::Finished, Some(_), None) | (_, None, _) => {}
         }
         self.conversation.let_go();
     }

@@ -136,6 +136,7 @@ impl Drive {
                 && recorded.as_ref().is_some_and(|recorded| recorded::may_be_cached(&recorded.facts)),
         };
         let effects = settle::delivery(&facts);
+        self.tape.delivered(receipt.as_ref().map(Receipt::level), &facts, &effects);
         let delivery = match effects.delivered {
             Some(true) => {
                 self.engine.tally.delivered.add();

@@ -167,13 +167,15 @@ impl Drive {
         }
         self.end = Some(end.clone());
         self.count_end(&end);
-        let effects = settle::turn(&TurnFacts {
+        let facts = TurnFacts {
             outcome: self.outcome(),
             committed: self.machine.committed(),
             recorded: self.recorded.is_some(),
             idempotent: self.input.terms.idempotency.is_some()
                 && !self.kept_reply.as_ref().is_some_and(|kept| kept.remembered),
-        });
+        };
+        let effects = settle::turn(&facts);
+        self.tape.closed(&facts, &effects);
         let tally = &self.engine.tally;
         if let Some(left) = effects.left {
             tally.fault_kind(FaultKind::ClientGone);
@@ -261,6 +263,7 @@ impl Drive {
 
     /// After a panic in the loop: the attempt and the turn are closed, and the client is told.
     pub(crate) async fn after_panic(&mut self) {
+        self.tape.panicked();
         self.waiting = Waiting::Nothing;
         if let Some(answering) = &mut self.answering {
             answering.cancel();

@@ -71,6 +71,13 @@ impl Likeness {
     }
 }
 
+impl Likeness {
+    /// The status that both refusals had.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+}
+
 impl std::fmt::Display for Likeness {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.status, self.says)
@@ -79,7 +86,7 @@ impl std::fmt::Display for Likeness {
 
 /// Lower case, single blanks, and no word with a digit in it: ids, times and counts differ between two answers that say
 /// the same.
-fn normal(words: &str) -> String {
+pub(crate) fn normal(words: &str) -> String {
     let words = words.split(|char: char| char.is_whitespace() || matches!(char, ',' | ';' | ':' | '"' | '(' | ')'));
     let kept = words.filter(|word| !word.is_empty() && !word.contains(|char: char| char.is_ascii_digit()));
     kept.map(str::to_lowercase).collect::<Vec<_>>().join(" ")

@@ -50,8 +50,8 @@ impl Machine {
 
     pub(super) fn uncarriable(&mut self, out: &mut Vec<Effect>) {
         out.push(Effect::CloseAttempt(AttemptEnd::Unsent));
-        if self.route + 1 < self.facts.routes {
-            self.from_route = self.route + 1;
+        if self.route.saturating_add(1) < self.facts.routes {
+            self.from_route = self.route.saturating_add(1);
             return self.acquire(out);
         }
         match self.last.clone() {
@@ -94,7 +94,7 @@ impl Machine {
         self.blocked_since = None;
         let counted = counts(&fault);
         if counted {
-            self.counted += 1;
+            self.counted = self.counted.saturating_add(1);
         }
         // What the upstream cannot help (the request, the model's name) does not spend its share of retries.
         self.retry = counted && verdict(&fault).origin != Origin::Request;
@@ -144,7 +144,7 @@ impl Machine {
         }
         match next {
             Next::NextRoute => {
-                self.from_route = self.route + 1;
+                self.from_route = self.route.saturating_add(1);
                 if self.from_route >= self.facts.routes {
                     return self.fail(Ending::Fault(shown), out);
                 }
@@ -205,7 +205,7 @@ impl Machine {
     fn back_off(&mut self, now: Moment) {
         let rules = self.facts.rules;
         let longest = rules.backoff.saturating_mul(1 << self.backoffs.min(16)).min(rules.longest_backoff);
-        self.backoffs += 1;
+        self.backoffs = self.backoffs.saturating_add(1);
         // Full jitter: any part of the longest wait, from the turn's own randomness.
         self.jitter = self.jitter.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let part = (self.jitter >> 33) as f64 / f64::from(u32::MAX >> 1);

@@ -29,6 +29,7 @@ impl Pool {
         let attempt =
             Attempt { id: taken.id, model: &taken.model, current_secret: taken.generation >= account.spec.generation };
         let before = account.standing.status().clone();
+        let grounds = account.standing.grounds(now, &self.tuning, attempt, bearing, last_one);
         let outcome = account.standing.judge(now, &self.tuning, fault, attempt, bearing, last_one);
         let lasting = |applied: &Applied| match applied {
             Applied::Budget { .. } | Applied::Errored { .. } | Applied::Suspended | Applied::Cooled { .. } => true,
@@ -42,7 +43,7 @@ impl Pool {
         }
         self.refile(now, taken.account);
         let charge = outcome.shell_charge.then_some(ChargeRef { account: taken.account, epoch, id: taken.id });
-        Judged { applied: outcome.applied, charge, changed, burst }
+        Judged { applied: outcome.applied, charge, changed, burst, grounds: Some(Box::new(grounds)) }
     }
 
     /// The endpoint's breaker and the address' bursts. True when the fault closed the address for the model.

@@ -2,11 +2,13 @@
 
 use super::cooldown::Scope;
 use super::spec::AccountKey;
+use super::standing::Grounds;
 use crate::moment::Moment;
 use crate::rate::Drawn;
 
 /// How much of a fault may bear on the account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Bearing {
     /// All of it.
     Full,
@@ -103,7 +105,7 @@ pub struct ChargeRef {
 }
 
 /// What a judgement did.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Judged {
     /// To the account, in order.
     pub applied: Vec<Applied>,
@@ -113,6 +115,8 @@ pub struct Judged {
     pub changed: bool,
     /// This fault closed its (egress address, upstream, model).
     pub burst: bool,
+    /// What the account's part was judged from; `None` where the account was not asked.
+    pub grounds: Option<Box<Grounds>>,
 }
 
 impl Judged {

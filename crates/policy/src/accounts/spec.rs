@@ -6,7 +6,7 @@ use std::sync::Arc;
 use turnkeep_base::{AccountId, Fingerprint};
 
 /// An account's place in the pool. It stays the same for as long as the account is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct AccountKey(pub u32);
 
 /// An upstream as configured.
@@ -44,7 +44,8 @@ pub struct AccountSpec {
 }
 
 /// How far a route is from what the client asked for. Later ones serve only when no earlier one can.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Tier {
     /// The model's own route.
     Own,
@@ -111,7 +112,8 @@ pub struct Pick {
 }
 
 /// Why nobody serves now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Unavailable {
     /// Every candidate cools (or is errored, some cooling).
     AllCooling {

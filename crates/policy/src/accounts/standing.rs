@@ -2,10 +2,12 @@
 //! compile. What a fault means is not decided here but in the blame table.
 
 mod effects;
+mod grounds;
 mod saved;
 #[cfg(test)]
 mod tests;
 
+pub use grounds::{Dimension, Grounds, JudgedAgain};
 pub use saved::{Saved, SavedStatus};
 
 use super::budget::{ErrorBudget, Mark, within};

@@ -1,6 +1,7 @@
 //! `turnkeep explain`: what the running build knows, printed.
 
 mod account;
+mod export;
 mod fault;
 mod turn;
 
@@ -26,7 +27,10 @@ pub async fn run(topic: &Topic, out: &mut impl Write) -> Result<(), Failure> {
             Ok(())
         }
         Topic::Account(args) => account::run(args, out).await,
-        Topic::Turn(args) => turn::run(args, out).await,
+        Topic::Turn(args) => match &args.export {
+            Some(file) => export::run(args, file, out).await,
+            None => turn::run(args, out).await,
+        },
     }
 }
 

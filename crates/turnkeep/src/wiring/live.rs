@@ -186,6 +186,9 @@ impl Live {
             }
         }
         gateway.engine().set_rules(rules(&config));
+        if let Some(digest) = &config.digest {
+            gateway.engine().set_config_digest(digest.as_str());
+        }
         gateway.keep_stored_for(config.store.keep.responses);
         let max_body = usize::try_from(config.server.max_body).unwrap_or(usize::MAX);
         let user_header = config.server.user_header.as_deref().and_then(|name| HeaderName::try_from(name).ok());

@@ -10,13 +10,15 @@ use turnkeep_base::FaultKind;
 use turnkeep_base::seeded;
 
 /// A status without moments.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum SavedStatus {
     /// It serves.
     Active,
     /// It may be tried after this time.
     Errored {
         /// How long until then.
+        #[serde(with = "crate::span")]
         left: Duration,
     },
     /// Out until the operator acts.

@@ -357,6 +357,7 @@ impl World {
             | Command::Keys { .. }
             | Command::Restore(_)
             | Command::Validate(_)
+            | Command::Replay(_)
             | Command::Lab(_) => panic!("not a command for here: {words:?}"),
         }
         String::from_utf8(out).unwrap()
