@@ -152,6 +152,8 @@ pub fn connect_metrics(gateway: &Gateway) -> Response<ReplyBody> {
         json!({"size": held, "stores": kept.holds.get(), "served": kept.held_served.get(), "joined": kept.joins.get()}),
     );
     object.insert("now".into(), json!({"turns_open": open, "recorded_bytes": engine.recorded_bytes()}));
+    let (running, ended) = engine.incidents.len();
+    object.insert("incidents".into(), json!({"running": running, "ended": ended, "bytes": engine.incidents.drawn()}));
     object.insert("accounts".into(), accounts.iter().map(|snapshot| account(gateway, snapshot)).collect());
     let upstreams = gateway.engine.admission.upstreams();
     object.insert("upstreams".into(), upstreams.iter().map(|snapshot| upstream(gateway, snapshot)).collect());

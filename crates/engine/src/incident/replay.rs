@@ -104,7 +104,7 @@ impl Run<'_> {
             }
             What::Attempt(step) => {
                 let event = format!("attempt closes: {}", step.facts.end);
-                line(us, event, &step.closing, Some(&step.facts.settle()), |closing| compact(closing))
+                line(us, event, &step.closing, Some(&step.facts.settle()), compact)
             }
             What::Judged(judged) => {
                 let name = self.account(judged.account.0);
@@ -113,7 +113,7 @@ impl Run<'_> {
             }
             What::Turn(closing) => {
                 let event = format!("turn closes: {:?}", closing.facts.outcome);
-                line(us, event, &closing.effects, Some(&settle::turn(&closing.facts)), |effects| compact(effects))
+                line(us, event, &closing.effects, Some(&settle::turn(&closing.facts)), compact)
             }
             What::Delivery(closing) => {
                 let receipt = match closing.receipt {
@@ -122,7 +122,7 @@ impl Run<'_> {
                 };
                 let event = format!("delivery closes: {receipt}");
                 let again = settle::delivery(&closing.facts);
-                line(us, event, &closing.effects, Some(&again), |effects| compact(effects))
+                line(us, event, &closing.effects, Some(&again), compact)
             }
         }
     }
@@ -142,11 +142,10 @@ impl Run<'_> {
     }
 
     fn machine_step(&mut self, us: u64, step: &MachineStep) -> Line {
-        let event = match &step.event {
-            Occurrence::Slot { account, route, .. } => {
-                format!("slot on {} by route {route}", self.account(account.0))
-            }
-            other => other.to_string(),
+        let event = if let Occurrence::Slot { account, route, .. } = &step.event {
+            format!("slot on {} by route {route}", self.account(account.0))
+        } else {
+            step.event.to_string()
         };
         if let Occurrence::Timer(timer) = &step.event
             && let Some(other) = self.other_timer(us, *timer)
@@ -250,7 +249,7 @@ fn shown(text: &str) -> String {
 }
 
 /// Facts as short words: the fields that say something.
-fn compact(facts: &impl serde::Serialize) -> String {
+fn compact<T: serde::Serialize>(facts: &T) -> String {
     let mut out = String::new();
     if let Ok(value) = serde_json::to_value(facts) {
         words_of(&value, &mut out);

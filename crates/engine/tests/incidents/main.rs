@@ -5,5 +5,6 @@
 
 mod altered;
 mod bounds;
+mod recorded;
 mod round_trip;
 mod turns;

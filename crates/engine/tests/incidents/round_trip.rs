@@ -83,10 +83,7 @@ fn pieces_of_an_answer_that_are_alike_are_one_step_with_all_their_times() {
     let runs: Vec<_> = trace
         .steps
         .iter()
-        .filter_map(|step| match &step.what {
-            What::Pieces(run) => Some((step.us, &**run)),
-            _ => None,
-        })
+        .filter_map(|step| if let What::Pieces(run) = &step.what { Some((step.us, &**run)) } else { None })
         .collect();
     assert_eq!(runs.iter().map(|(_, run)| run.count).collect::<Vec<_>>(), [500, 1, 499]);
     let (began, first) = runs[0];

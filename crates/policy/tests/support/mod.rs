@@ -222,6 +222,12 @@ impl Run {
     }
 
     pub fn step(&mut self, event: &Event) {
+        let _what_a_judgement_did = self.step_judging(event);
+    }
+
+    /// The same; gives the fault of an attempt that was judged, and what its judgement did.
+    pub fn step_judging<'a>(&mut self, event: &'a Event) -> Option<(&'a Fault, Judged)> {
+        let mut judged = None;
         let World { pool, now } = &mut self.world;
         match event {
             Event::Pass(time) => *now = now.after(*time),
@@ -240,12 +246,13 @@ impl Run {
                     }
                     End::Fault(fault, full) => {
                         let bearing = if *full { Bearing::Full } else { Bearing::DeclaredOnly };
-                        pool.judge(*now, &mut taken, fault, bearing);
+                        judged = Some((fault, pool.judge(*now, &mut taken, fault, bearing)));
                     }
                     End::Unjudged => {}
                 }
                 pool.release(*now, taken, true);
             }
         }
+        judged
     }
 }

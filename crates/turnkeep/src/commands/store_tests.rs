@@ -72,6 +72,7 @@ async fn typed(folder: &Path, words: &[&str]) -> Result<String, Failure> {
         | Command::Accounts { .. }
         | Command::Explain { .. }
         | Command::Validate(_)
+        | Command::Replay(_)
         | Command::Lab(_) => panic!("not a command of here: {config:?}"),
     }
     Ok(String::from_utf8(out).unwrap())

@@ -28,6 +28,10 @@ async fn every_end_of_a_lease_is_replayed_identically() {
             let turns = turns(&place.world).await;
             let trace = same(&place.world, &turns[1]).await;
             assert_eq!(ends(&trace), [(end, json!(became))], "{pair:?} {next:?} {trace:#}");
+            let holds = steps(&trace, "hold");
+            let states: Vec<&Value> = holds.iter().map(|step| &step["left"]["state"]).collect();
+            assert_eq!(states[..2], [&json!("clean"), &json!("sent")], "it was lent, and sent: {trace:#}");
+            assert_eq!(states.last(), Some(&&json!("nothing")), "nothing is held at the end: {trace:#}");
             let first = same(&place.world, &turns[0]).await;
             assert_eq!(ends(&first), [], "it began the conversation");
         }

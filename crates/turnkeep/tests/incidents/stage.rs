@@ -95,10 +95,9 @@ pub fn steps<'a>(trace: &'a Value, sort: &str) -> Vec<&'a Value> {
 
 /// The names of the machine's events, in order. One with facts is named alone.
 pub fn events(trace: &Value) -> Vec<String> {
-    let name = |event: &Value| match event {
-        Value::String(name) => name.clone(),
-        Value::Object(fields) => fields.keys().next().unwrap().clone(),
-        other => panic!("no event: {other}"),
+    let name = |event: &Value| match event.as_object() {
+        Some(fields) => fields.keys().next().unwrap().clone(),
+        None => event.as_str().unwrap().to_owned(),
     };
     steps(trace, "machine").iter().map(|step| name(&step["event"])).collect()
 }

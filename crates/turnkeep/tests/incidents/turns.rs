@@ -149,8 +149,8 @@ async fn a_stream_that_waited_for_a_slot_with_signs_of_life_is_replayed_identica
     let turns = turns(&world).await;
     let trace = same(&world, &turns[1]).await;
     assert!(events(&trace).contains(&"timer".to_owned()), "{trace:#}");
-    let slot = trace["steps"].as_array().unwrap().iter();
-    let slot = slot.filter(|step| !step["what"]["machine"]["event"]["slot"].is_null()).next().unwrap();
+    let mut slot = trace["steps"].as_array().unwrap().iter();
+    let slot = slot.find(|step| !step["what"]["machine"]["event"]["slot"].is_null()).unwrap();
     assert!(slot["us"].as_u64().unwrap() >= 100_000, "it waited: {slot}");
     same(&world, &turns[0]).await;
 }
