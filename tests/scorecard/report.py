@@ -1,0 +1,210 @@
+"""Writes docs/scorecard.md and its raw data, docs/scorecard/GATEWAY-DIALECT.json, from results alone; nothing of it is written by hand."""
+
+import json
+
+import checker
+import launch
+import scenarios
+
+METER_ENTRIES, CALL_ENTRIES = 40, 16
+
+
+def entry(gateway, dialect, scenario, record, verdict, seen, after):
+    """One result, with as much of its record as the files have room for."""
+    kept = {key: record[key] for key in ("seconds", "load", "memory", "open", "published", "overrun", "trouble") if key in record}
+    kept["calls"] = record.get("calls", [])[:CALL_ENTRIES]
+    kept["meter"] = record.get("meter", [])[:METER_ENTRIES]
+    kept["requests"] = len(record.get("meter", []))
+    return {"gateway": gateway, "dialect": dialect, "scenario": scenario.id, "verdict": verdict, "seen": seen, "after": after, "record": kept}
+
+
+def write(out, conditions, results, seconds, whole):
+    raw = out / "scorecard"
+    raw.mkdir(parents=True, exist_ok=True)
+    columns = [(gateway, dialect) for gateway, dialects in launch.GATEWAYS.items() for dialect in dialects]
+    order = [scenario.id for scenario in scenarios.ALL]
+    everything = {}
+    for column in columns:
+        path = raw / f"{column[0]}-{column[1]}.json"
+        new = {found["scenario"]: found for found in results if (found["gateway"], found["dialect"]) == column}
+        old = {}
+        if path.exists():
+            data = json.loads(path.read_text())
+            old = {found["scenario"]: found for found in data["results"] if found["scenario"] in order}
+        merged = {**old, **new}
+        if not merged:
+            continue
+        everything[column] = merged
+        if new:
+            about = {**conditions, "versions": {column[0]: conditions["versions"][column[0]]}, "seconds": seconds, "whole": whole}
+            rows = [merged[name] for name in order if name in merged]
+            # A result a line: small, and two runs can be compared.
+            lines = ",\n".join(json.dumps(row, separators=(",", ":"), ensure_ascii=True) for row in rows)
+            path.write_text('{"about":' + json.dumps(about) + ',\n"results":[\n' + lines + "\n]}\n")
+    abouts = {column: json.loads((raw / f"{column[0]}-{column[1]}.json").read_text())["about"] for column in everything}
+    (out / "scorecard.md").write_text(page(everything, abouts))
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |" for row in rows])
+
+
+def cell(found):
+    return {None: "-", checker.PASS: "pass", checker.FAIL: "**fail**", checker.NOT_APPLICABLE: "n/a"}[found and found["verdict"]]
+
+
+TITLES = {"litellm": "LiteLLM", "portkey": "Portkey", "sdk": "bare SDK"}
+
+
+def title(column):
+    return f"Turnkeep {column[1]}" if column[0] == "turnkeep" else TITLES[column[0]]
+
+
+def answered_in(found):
+    """The seconds of a result's first call, where the result is a pass."""
+    if found["verdict"] != checker.PASS or not found["record"]["calls"]:
+        return None
+    call = found["record"]["calls"][0]
+    return round(call["ended"] - call["sent"], 1)
+
+
+def losses(everything):
+    """Where Turnkeep loses: what it fails, what it leaves behind, and where a peer that passes too is clearly faster."""
+    ours = [column for column in everything if column[0] == "turnkeep"]
+    peers = [column for column in everything if column[0] != "turnkeep"]
+    out = []
+    for scenario in scenarios.ALL:
+        bad = [column for column in ours if everything[column].get(scenario.id, {}).get("verdict") == checker.FAIL]
+        if bad:
+            good = [title(column) for column in peers if everything[column].get(scenario.id, {}).get("verdict") == checker.PASS]
+            who = f"; {', '.join(good)} pass{'es' if len(good) == 1 else ''}" if good else "; no peer passes"
+            out += [f"- `{scenario.id}`, {column[1]}: {everything[column][scenario.id]['seen']}{who}" for column in bad]
+        for column in ours:
+            for name, (verdict, seen) in everything[column].get(scenario.id, {}).get("after", {}).items():
+                if verdict == checker.FAIL:
+                    out.append(f"- `{scenario.id}`, {column[1]}, afterwards, {name}: {seen}")
+        mine = [answered_in(everything[column][scenario.id]) for column in ours if scenario.id in everything[column]]
+        mine = [value for value in mine if value is not None]
+        theirs = {title(column): answered_in(everything[column][scenario.id]) for column in peers if scenario.id in everything[column]}
+        theirs = {name: value for name, value in theirs.items() if value is not None}
+        if mine and theirs and scenario.side == "upstream":
+            name, best = min(theirs.items(), key=lambda pair: pair[1])
+            if min(mine) > best + 1:
+                out.append(f"- `{scenario.id}`: the first call took {min(mine)} s at best, with {name} {best} s")
+    return out
+
+
+def page(everything, abouts):
+    columns = list(everything)
+    newest = max(abouts.values(), key=lambda about: about["date"])
+    versions = {column[0]: abouts[column]["versions"][column[0]] for column in columns}
+    loads = [found["record"]["load"] for column in columns for found in everything[column].values() if "load" in found["record"]]
+    parts = [
+        "<!-- Written by `make scorecard`; do not edit. -->",
+        "",
+        "# Scorecard",
+        "",
+        "Published scenarios, run against Turnkeep in each of its four dialects and against peers from the registries in the one they",
+        "share. One [checker](../tests/scorecard/checker.py) judges all, from what the caller and the upstream saw, and knows no product.",
+        "The scenarios, the configurations and the checker are in [tests/scorecard](../tests/scorecard); it is run by hand, and what it",
+        "wrote is here as it came out.",
+        "",
+        "## Conditions",
+        "",
+        f"- Date: {newest['date']} (UTC); commit {newest['commit']}; {newest['machine']}; Python {newest['python']}, Node {newest['node']}",
+        *(f"- {TITLES.get(name, 'Turnkeep')}: {value}" for name, value in versions.items()),
+        f"- Load average at the scenarios' starts: {min(loads)} to {max(loads)}, other programs' included; bounds in time leave {scenarios.SLACK_SECONDS} s for that",
+        f"- Loopback only; each scenario has a gateway, an upstream and a folder of its own, and ends within {scenarios.SCENARIO_SECONDS} s",
+        f"- Configured alike where there is a setting: {scenarios.PATIENCE_SECONDS} s of patience for an attempt, {scenarios.DEADLINE_SECONDS} s for a call; two accounts, a",
+        "  fallback and a larger model. Retries, fallbacks and cooldowns are on as each one's documentation has them; every setting with its",
+        "  source is in [gateways](../tests/scorecard/gateways). The bare SDK has one account and its own two retries",
+        "- Peers are asked in Chat Completions alone, which each takes for its own; other dialects of theirs were not measured",
+        "",
+        "## Results",
+        "",
+        table(["scenario", *(title(column) for column in columns)], rows_of(everything, columns)),
+        "",
+        "## Where we lose",
+        "",
+        *(losses(everything) or ["Nowhere in this run."]),
+        "",
+        "Some scenarios ask for what is a feature of ours (`duplicate-key`, `reset-in-final-write` and the one after it); a peer that never claimed it fails",
+        "there too.",
+        "",
+        "## The scenarios",
+        "",
+        "A call is *whole* when it is answered with 200, has every word that its one attempt wrote, once and in order, and a finish; the caller is",
+        "*told* by an error status, an error in the stream, or a broken connection.",
+        "",
+        table(["scenario", "side", "what happens", "what must hold"], [[f"`{s.id}`", s.side, s.does, s.holds] for s in scenarios.ALL]),
+        "",
+        "## After each scenario",
+        "",
+        "*Standing*: the next turn, with everything well again, is answered whole within 5 s. *Slots*: nothing is open at the upstream, and where",
+        "the gateway tells, no slot is held. *Memory*: resident memory of its processes has grown by 32 MiB at most since the warm-up.",
+        "*Ledger*: attempts and exact tokens of what the gateway wrote down are the upstream's meter's; n/a where none is kept in this",
+        "configuration (LiteLLM's needs a database; Portkey's open-source gateway has none). Passes of those that apply, and the largest growth:",
+        "",
+        table(["after", *(title(column) for column in columns)], after_rows(everything, columns)),
+        "",
+        *after_failures(everything, columns),
+        "",
+        "## What was seen",
+        "",
+    ]
+    for scenario in scenarios.ALL:
+        parts += [f"### {scenario.id}", ""]
+        groups = {}
+        for column in columns:
+            found = everything[column].get(scenario.id)
+            if found and found["verdict"] != checker.NOT_APPLICABLE:
+                groups.setdefault((found["verdict"], found["seen"]), []).append(title(column))
+        parts += [f"- {', '.join(names)}: {verdict}. {seen}" for (verdict, seen), names in groups.items()]
+        parts.append("")
+    parts += [
+        "## Raw data",
+        "",
+        "A file for each column, with the calls as the caller saw them and the requests as the upstream metered them:",
+        ", ".join(f"[{title(column)}](scorecard/{column[0]}-{column[1]}.json)" for column in columns) + ".",
+        "",
+    ]
+    return "\n".join(parts)
+
+
+def rows_of(everything, columns):
+    rows = []
+    for side in ("upstream", "caller"):
+        for scenario in (scenario for scenario in scenarios.ALL if scenario.side == side):
+            rows.append([f"`{scenario.id}`", *(cell(everything[column].get(scenario.id)) for column in columns)])
+    sums = ["passed"]
+    for column in columns:
+        verdicts = [found["verdict"] for found in everything[column].values()]
+        sums.append(f"{verdicts.count(checker.PASS)} of {len(verdicts) - verdicts.count(checker.NOT_APPLICABLE)}")
+    return rows + [sums]
+
+
+def after_rows(everything, columns):
+    rows = []
+    for name in ("standing", "slots", "memory", "ledger"):
+        row = [name]
+        for column in columns:
+            found = [entry["after"][name] for entry in everything[column].values() if name in entry["after"]]
+            applies = [verdict for verdict, _ in found if verdict != checker.NOT_APPLICABLE]
+            text = f"{applies.count(checker.PASS)} of {len(applies)}" if applies else "n/a"
+            grown = [entry["record"]["memory"] for entry in everything[column].values() if entry["record"].get("memory")]
+            if name == "memory" and grown and applies:
+                text += f", {max(one['after'] - one['before'] for one in grown):+.0f} MiB"
+            row.append(text)
+        rows.append(row)
+    return rows
+
+
+def after_failures(everything, columns):
+    return [
+        f"- {title(column)}, `{scenario.id}`, {name}: {seen}"
+        for column in columns
+        for scenario in scenarios.ALL
+        for name, (verdict, seen) in everything[column].get(scenario.id, {}).get("after", {}).items()
+        if verdict == checker.FAIL
+    ]
