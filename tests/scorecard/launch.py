@@ -59,15 +59,19 @@ class Running:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.process = None
+        # Set when nobody waits for its start any more.
+        self.abandoned = False
 
     def wait(self, path):
         def ready():
+            if self.abandoned:
+                raise AssertionError("abandoned while it started")
             if not self.process.alive():
                 raise AssertionError(f"it ended\n{self.process.tail()}")
             return answers(self.url, path)
 
         try:
-            until(ready, f"{path} answers\n{self.process.log}", seconds=START_SECONDS)
+            until(ready, f"{path} answers\n{self.process.log}", seconds=START_SECONDS, every=0.1)
         except BaseException:
             self.process.kill()
             raise
@@ -84,7 +88,8 @@ class Running:
         return None
 
     def stop(self):
-        self.process.stop()
+        if self.process is not None:
+            self.process.stop()
 
 
 class Turnkeep(Running):
@@ -146,6 +151,7 @@ class Sdk(Running):
     """No gateway: a child that makes the calls with the SDK."""
 
     key = ""
+    child = None
 
     def start(self):
         python = SETUP / "sdk" / "bin" / "python"
@@ -163,6 +169,8 @@ class Sdk(Running):
         return None
 
     def stop(self):
+        if self.child is None:
+            return
         self.child.kill()
         self.child.wait(timeout=30)
         self.child.stdin.close()

@@ -133,8 +133,9 @@ async def play(gateway, dialect, scenario):
     with tempfile.TemporaryDirectory(prefix=f"scorecard-{gateway}-") as folder:
         async with upstream.Upstream(dialect) as up:
             running = launch.CLASSES[gateway](folder, up.port, dialect)
+            starting = asyncio.ensure_future(asyncio.to_thread(running.start))
             try:
-                await asyncio.to_thread(running.start)
+                await asyncio.shield(starting)
                 caller = (Caller if is_gateway else SdkCaller)(running, dialect)
                 if is_gateway:
                     # What is loaded with the first turns is not the scenario's memory.
@@ -146,8 +147,10 @@ async def play(gateway, dialect, scenario):
                 except asyncio.TimeoutError:
                     record = {"overrun": True, "seconds": within, "meter": up.meter}
             finally:
-                if running.process is not None or hasattr(running, "child"):
-                    await asyncio.shield(asyncio.to_thread(running.stop))
+                # A start that is still under way ends first, so that no process is left behind it.
+                running.abandoned = True
+                await asyncio.wait({starting})
+                await asyncio.to_thread(running.stop)
             if is_gateway and not record.get("overrun"):
                 with contextlib.suppress(OSError):
                     record["published"]["ledger"] = await asyncio.to_thread(running.ledger)

@@ -6,9 +6,11 @@ that part of the last whole run; `--out FOLDER` writes elsewhere.
 
 import argparse
 import asyncio
+import concurrent.futures
 import os
 import pathlib
 import platform
+import signal
 import subprocess
 import sys
 import time
@@ -50,6 +52,8 @@ async def one(gateway, dialect, scenario, lanes, results, progress):
 
 
 async def everything(options):
+    # Starts, stops and the SDK's pipes each hold a thread: too few would count as a gateway's slowness.
+    asyncio.get_running_loop().set_default_executor(concurrent.futures.ThreadPoolExecutor(64))
     gateways = options.gateway or list(launch.GATEWAYS)
     chosen = [scenarios.BY_ID[name] for name in options.only] if options.only else scenarios.ALL
     jobs = [
@@ -61,7 +65,11 @@ async def everything(options):
     ]
     lanes = {gateway: asyncio.Semaphore(AT_ONCE[gateway]) for gateway in gateways}
     results, progress = [], {"done": 0, "all": len(jobs)}
-    await asyncio.gather(*(one(*job, lanes, results, progress) for job in jobs))
+    # All of them are waited for whatever befalls one, so that an interruption lets each end its own children.
+    ends = await asyncio.gather(*(one(*job, lanes, results, progress) for job in jobs), return_exceptions=True)
+    for end in ends:
+        if isinstance(end, BaseException):
+            raise end
     return results
 
 
@@ -88,6 +96,9 @@ def main():
         lacks = launch.missing(gateway)
         if lacks:
             sys.exit(f"scorecard: {lacks} is not there; `make scorecard` builds and installs it")
+    # An end by signal is an interruption as by hand, so that every child is ended. A shell's background job has SIGINT ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
     began = time.monotonic()
     try:
         results = asyncio.run(everything(options))
