@@ -19,6 +19,7 @@ def entry(gateway, dialect, scenario, record, verdict, seen, after):
 
 
 def write(out, conditions, results, seconds, whole):
+    """Puts results in the place of those that the raw data has of the same scenarios, and writes the page of all of them."""
     raw = out / "scorecard"
     raw.mkdir(parents=True, exist_ok=True)
     columns = [(gateway, dialect) for gateway, dialects in launch.GATEWAYS.items() for dialect in dialects]
@@ -69,107 +70,128 @@ def answered_in(found):
     return round(call["ended"] - call["sent"], 1)
 
 
+def grouped(pairs):
+    """{text: the dialects it was said of}, in the order of the first of each."""
+    out = {}
+    for text, dialect in pairs:
+        out.setdefault(text, []).append(dialect)
+    return out
+
+
 def losses(everything):
     """Where Turnkeep loses: what it fails, what it leaves behind, and where a peer that passes too is clearly faster."""
     ours = [column for column in everything if column[0] == "turnkeep"]
     peers = [column for column in everything if column[0] != "turnkeep"]
     out = []
     for scenario in scenarios.ALL:
-        bad = [column for column in ours if everything[column].get(scenario.id, {}).get("verdict") == checker.FAIL]
-        if bad:
-            good = [title(column) for column in peers if everything[column].get(scenario.id, {}).get("verdict") == checker.PASS]
-            who = f"; {', '.join(good)} pass{'es' if len(good) == 1 else ''}" if good else "; no peer passes"
-            out += [f"- `{scenario.id}`, {column[1]}: {everything[column][scenario.id]['seen']}{who}" for column in bad]
-        for column in ours:
-            for name, (verdict, seen) in everything[column].get(scenario.id, {}).get("after", {}).items():
-                if verdict == checker.FAIL:
-                    out.append(f"- `{scenario.id}`, {column[1]}, afterwards, {name}: {seen}")
-        mine = [answered_in(everything[column][scenario.id]) for column in ours if scenario.id in everything[column]]
-        mine = [value for value in mine if value is not None]
-        theirs = {title(column): answered_in(everything[column][scenario.id]) for column in peers if scenario.id in everything[column]}
-        theirs = {name: value for name, value in theirs.items() if value is not None}
-        if mine and theirs and scenario.side == "upstream":
-            name, best = min(theirs.items(), key=lambda pair: pair[1])
-            if min(mine) > best + 1:
-                out.append(f"- `{scenario.id}`: the first call took {min(mine)} s at best, with {name} {best} s")
+        results = {column: everything[column][scenario.id] for column in [*ours, *peers] if scenario.id in everything[column]}
+        good = [title(column) for column in peers if column in results and results[column]["verdict"] == checker.PASS]
+        who = f"{', '.join(good)} pass{'es' if len(good) == 1 else ''}" if good else "no peer passes"
+        failed = [(results[c]["seen"], c[1]) for c in ours if c in results and results[c]["verdict"] == checker.FAIL]
+        out += [f"- `{scenario.id}` ({', '.join(dialects)}): {seen}; {who}" for seen, dialects in grouped(failed).items()]
+        behind = [
+            (f"{name}: {seen}", column[1])
+            for column in ours
+            if column in results
+            for name, (verdict, seen) in results[column]["after"].items()
+            if verdict == checker.FAIL
+        ]
+        out += [f"- after `{scenario.id}` ({', '.join(dialects)}), {text}" for text, dialects in grouped(behind).items()]
+        mine = [took for took in (answered_in(results[column]) for column in ours if column in results) if took is not None]
+        theirs = [(answered_in(results[column]), title(column)) for column in peers if column in results]
+        theirs = [(took, name) for took, name in theirs if took is not None]
+        if mine and theirs and scenario.side == "upstream" and min(mine) > min(theirs)[0] + 1:
+            best, name = min(theirs)
+            out.append(f"- `{scenario.id}`: the first call took {min(mine)} s at best, with {name} {best} s")
     return out
+
+
+ABOUT = """\
+<!-- Written by `make scorecard`; do not edit. -->
+
+# Scorecard
+
+Published scenarios, run against Turnkeep in each of its four dialects and against peers from the registries in the one they share.
+One [checker](../tests/scorecard/checker.py) judges all, from what the caller and the upstream saw, and knows no product. The
+scenarios, the configurations and the checker are in [tests/scorecard](../tests/scorecard); it is run by hand, and what it wrote is
+here as it came out.
+"""
+
+CONDITIONS = f"""\
+- Loopback only; each scenario has a gateway, an upstream and a folder of its own, and ends within {scenarios.SCENARIO_SECONDS} s
+- Configured alike where there is a setting: {scenarios.PATIENCE_SECONDS} s of patience for an attempt, {scenarios.DEADLINE_SECONDS} s for a call; two accounts, a fallback and a larger
+  model (Portkey's configuration has no place for the last). Retries, fallbacks and cooldowns are on as each one's documentation has
+  them; every setting is in [gateways](../tests/scorecard/gateways) with its source. The bare SDK has one account and its own two retries
+- Peers are asked in Chat Completions alone, which each takes for its own; other dialects of theirs were not measured. LiteLLM is the
+  newest version whose parts the registry had, Portkey's gateway runs with two dependencies held where its streams work
+- One run on a shared machine: a single verdict near a bound in time can differ in the next
+"""
+
+OURS = """\
+Some scenarios ask for what is a feature of ours (`duplicate-key`, `reset-in-final-write` and the one after it); a peer that never
+claimed it fails there too. We chose the list, and wrote it knowing our own design: read what was seen, not only the sums.
+"""
+
+TERMS = """\
+A call is *whole* when it is answered with 200, has every word that its one attempt wrote, once and in order, and a finish; the caller
+is *told* by an error status, an error in the stream, or a broken connection.
+"""
+
+AFTER = """\
+*Standing*: the next turn, with everything well again, is answered whole within 5 s. *Slots*: nothing is open at the upstream, and
+where the gateway tells, no slot is held. *Memory*: resident memory of its processes has grown by 32 MiB at most since the warm-up.
+*Ledger*: the attempts that the gateway wrote down are the requests that the upstream metered, and the exact tokens those it billed; n/a
+where none is kept in this configuration (LiteLLM's needs a database; Portkey's open-source gateway has none). Passes of those that
+apply, and the largest growth:
+"""
 
 
 def page(everything, abouts):
     columns = list(everything)
     newest = max(abouts.values(), key=lambda about: about["date"])
+    commits = sorted({about["commit"] for about in abouts.values()})
     versions = {column[0]: abouts[column]["versions"][column[0]] for column in columns}
     loads = [found["record"]["load"] for column in columns for found in everything[column].values() if "load" in found["record"]]
-    parts = [
-        "<!-- Written by `make scorecard`; do not edit. -->",
-        "",
-        "# Scorecard",
-        "",
-        "Published scenarios, run against Turnkeep in each of its four dialects and against peers from the registries in the one they",
-        "share. One [checker](../tests/scorecard/checker.py) judges all, from what the caller and the upstream saw, and knows no product.",
-        "The scenarios, the configurations and the checker are in [tests/scorecard](../tests/scorecard); it is run by hand, and what it",
-        "wrote is here as it came out.",
-        "",
-        "## Conditions",
-        "",
-        f"- Date: {newest['date']} (UTC); commit {newest['commit']}; {newest['machine']}; Python {newest['python']}, Node {newest['node']}",
+    raw = ", ".join(f"[{title(column)}](scorecard/{column[0]}-{column[1]}.json)" for column in columns)
+    sections = [
+        ABOUT,
+        "## Conditions\n",
+        f"- Date: {newest['date']} (UTC); commit {', '.join(commits)}; {newest['machine']}; Python {newest['python']}, Node {newest['node']}",
         *(f"- {TITLES.get(name, 'Turnkeep')}: {value}" for name, value in versions.items()),
-        f"- Load average at the scenarios' starts: {min(loads)} to {max(loads)}, other programs' included; bounds in time leave {scenarios.SLACK_SECONDS} s for that",
-        f"- Loopback only; each scenario has a gateway, an upstream and a folder of its own, and ends within {scenarios.SCENARIO_SECONDS} s",
-        f"- Configured alike where there is a setting: {scenarios.PATIENCE_SECONDS} s of patience for an attempt, {scenarios.DEADLINE_SECONDS} s for a call; two accounts, a",
-        "  fallback and a larger model. Retries, fallbacks and cooldowns are on as each one's documentation has them; every setting with its",
-        "  source is in [gateways](../tests/scorecard/gateways). The bare SDK has one account and its own two retries",
-        "- Peers are asked in Chat Completions alone, which each takes for its own; other dialects of theirs were not measured",
-        "",
-        "## Results",
-        "",
+        f"- Load average when scenarios began: {min(loads)} to {max(loads)}, other programs' too; bounds in time leave {scenarios.SLACK_SECONDS} s for that",
+        CONDITIONS,
+        "## Results\n",
         table(["scenario", *(title(column) for column in columns)], rows_of(everything, columns)),
-        "",
-        "## Where we lose",
-        "",
+        "\n## Where we lose\n",
         *(losses(everything) or ["Nowhere in this run."]),
         "",
-        "Some scenarios ask for what is a feature of ours (`duplicate-key`, `reset-in-final-write` and the one after it); a peer that never claimed it fails",
-        "there too.",
-        "",
-        "## The scenarios",
-        "",
-        "A call is *whole* when it is answered with 200, has every word that its one attempt wrote, once and in order, and a finish; the caller is",
-        "*told* by an error status, an error in the stream, or a broken connection.",
-        "",
+        OURS,
+        "## The scenarios\n",
+        TERMS,
         table(["scenario", "side", "what happens", "what must hold"], [[f"`{s.id}`", s.side, s.does, s.holds] for s in scenarios.ALL]),
-        "",
-        "## After each scenario",
-        "",
-        "*Standing*: the next turn, with everything well again, is answered whole within 5 s. *Slots*: nothing is open at the upstream, and where",
-        "the gateway tells, no slot is held. *Memory*: resident memory of its processes has grown by 32 MiB at most since the warm-up.",
-        "*Ledger*: attempts and exact tokens of what the gateway wrote down are the upstream's meter's; n/a where none is kept in this",
-        "configuration (LiteLLM's needs a database; Portkey's open-source gateway has none). Passes of those that apply, and the largest growth:",
-        "",
+        "\n## After each scenario\n",
+        AFTER,
         table(["after", *(title(column) for column in columns)], after_rows(everything, columns)),
         "",
         *after_failures(everything, columns),
-        "",
-        "## What was seen",
-        "",
-    ]
-    for scenario in scenarios.ALL:
-        parts += [f"### {scenario.id}", ""]
-        groups = {}
-        for column in columns:
-            found = everything[column].get(scenario.id)
-            if found and found["verdict"] != checker.NOT_APPLICABLE:
-                groups.setdefault((found["verdict"], found["seen"]), []).append(title(column))
-        parts += [f"- {', '.join(names)}: {verdict}. {seen}" for (verdict, seen), names in groups.items()]
-        parts.append("")
-    parts += [
-        "## Raw data",
-        "",
+        "\n## What was seen\n",
+        *(seen_of(scenario, everything, columns) for scenario in scenarios.ALL),
+        "## Raw data\n",
         "A file for each column, with the calls as the caller saw them and the requests as the upstream metered them:",
-        ", ".join(f"[{title(column)}](scorecard/{column[0]}-{column[1]}.json)" for column in columns) + ".",
-        "",
+        f"{raw}.",
     ]
-    return "\n".join(parts)
+    return "\n".join(sections) + "\n"
+
+
+def seen_of(scenario, everything, columns):
+    """What was seen in one scenario, those alike together."""
+    groups = {}
+    for column in columns:
+        found = everything[column].get(scenario.id)
+        if found and found["verdict"] != checker.NOT_APPLICABLE:
+            groups.setdefault((found["verdict"], found["seen"]), []).append(title(column))
+    lines = [f"- {', '.join(names)}: {verdict}. {seen}" for (verdict, seen), names in groups.items()]
+    return "\n".join([f"### {scenario.id}", "", *lines, ""])
 
 
 def rows_of(everything, columns):
