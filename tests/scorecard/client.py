@@ -97,7 +97,7 @@ async def converse(held, port, dialect, key, call, text, extra, raw, times, now)
     except BaseException:
         raw_socket.close()
         raise
-    reader, writer = await asyncio.open_connection(sock=raw_socket, limit=65536)
+    reader, writer = await asyncio.open_connection(sock=raw_socket, limit=4096 if call.get("small_window") else 65536)
     wire = held["wire"] = http1.Wire(reader, writer)
     leave = call.get("leave") or {}
     body = body_of(dialect, call, text)
@@ -139,4 +139,5 @@ async def receive(wire, call, leave, raw, times, now):
             await http1.pause(rest["seconds"])
             rest = None
         if leave.get("when") == "words" and len(WORD_BYTES.findall(raw)) >= leave["after"]:
+            await http1.pause(leave.get("linger", 0))
             return "left"

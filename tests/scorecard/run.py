@@ -22,7 +22,7 @@ import report
 import scenarios
 
 # How many scenarios of a gateway run at once: they mostly wait.
-AT_ONCE = {"turnkeep": 3, "litellm": 3, "portkey": 2, "sdk": 2}
+AT_ONCE = {"turnkeep": 2, "litellm": 3, "portkey": 1, "sdk": 1}
 
 
 def arguments():
