@@ -146,7 +146,10 @@ RECORDS = {
         record([left(), call(1, words=10)], HELD),
         [record([left(), call(2, words=10)], [*HELD, asked(2, words=10)]), record([left(), failed(503)], HELD), record([call(), call()], HELD)],
     ),
-    "reset-and-ask-at-once": (record([left(), call(1, words=10)], HELD), [record([left(), call(2, words=10)], [*HELD, asked(2, words=10)])]),
+    "reset-and-ask-at-once": (
+        record([left(), call(1, words=10), left(), call(2, words=10)], [*HELD, asked(2, words=10)]),
+        [record([left(), call(2, words=10), left(), call(3, words=10)], [*HELD, asked(2, words=10), asked(3, words=10)])],
+    ),
     "slow-reader": (
         record([call(1)], [asked(1)]),
         [record([partly(end="cut")], [asked(1)]), record([call(1)], [asked(1)], memory={"before": 10.0, "peak": 50.0, "after": 10.0})],

@@ -256,13 +256,15 @@ def leave(record):
 
 
 def reset_in_final_write(record):
-    left, again = record["calls"]
-    must(left["end"] == "left", f"the caller could not leave: {said(left)}")
-    why = whole(again, record["meter"])
-    must(why is None, f"asked again: {why}")
+    """The calls are pairs: one that leaves, and the same request again."""
+    pairs = list(zip(record["calls"][::2], record["calls"][1::2]))
+    for left, again in pairs:
+        must(left["end"] == "left", f"the caller could not leave: {said(left)}")
+        why = whole(again, record["meter"])
+        must(why is None, f"asked again: {why}")
     paid = sum(entry["completed"] for entry in record["meter"])
-    must(paid == 1, f"the answer was paid for {paid} times")
-    return "asked again, it came whole; it was paid for once"
+    must(paid == len(pairs), f"{len(pairs)} answer{'s were' if len(pairs) > 1 else ' was'} paid for {paid} times")
+    return f"asked again, {'each' if len(pairs) > 1 else 'it'} came whole; {paid} paid for"
 
 
 def slow_reader(record):

@@ -290,10 +290,10 @@ ALL = [
     Scenario(
         "reset-and-ask-at-once",
         "caller",
-        "As before, but the caller resets and asks again in the very moment it sees the beginning of that write.",
-        "The same request is answered whole, and the answer that was paid for is not paid for again.",
+        "As before, but the caller resets and asks again in the very moment it sees the beginning of that write; six times, each another request.",
+        "Each is answered whole, and no answer that was paid for is paid for again.",
         FINAL_WRITE,
-        [RESET_AT_ONCE, {**STREAM, "same": 1}],
+        [{**call, "same": n} for n in range(1, 7) for call in (RESET_AT_ONCE, STREAM)],
         sdk=CALLER_ITSELF,
     ),
     Scenario(
