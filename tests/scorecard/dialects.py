@@ -50,6 +50,8 @@ def error(dialect, status, kind):
     message, openai_type, code, anthropic_type, google = WORDS[kind]
     if kind == "context":
         message = TOO_LONG[dialect]
+    if kind == "policy" and dialect == "messages":
+        message = "Output blocked by content filtering policy"
     if dialect == "messages":
         return {"type": "error", "error": {"type": anthropic_type, "message": message}, "request_id": "req_score"}
     if dialect == "gemini":

@@ -27,7 +27,11 @@ def write(out, conditions, results, seconds, whole):
     everything = {}
     for column in columns:
         path = raw / f"{column[0]}-{column[1]}.json"
-        new = {found["scenario"]: found for found in results if (found["gateway"], found["dialect"]) == column}
+        new = {
+            found["scenario"]: {**found, "date": conditions["date"], "commit": conditions["commit"]}
+            for found in results
+            if (found["gateway"], found["dialect"]) == column
+        }
         old = {}
         if path.exists():
             data = json.loads(path.read_text())
@@ -149,14 +153,15 @@ apply, and the largest growth:
 def page(everything, abouts):
     columns = list(everything)
     newest = max(abouts.values(), key=lambda about: about["date"])
-    commits = sorted({about["commit"] for about in abouts.values()})
+    # A part that was run later has a date and a commit of its own.
+    runs = sorted({f"{found['date']} (commit {found['commit']})" for column in columns for found in everything[column].values()})
     versions = {column[0]: abouts[column]["versions"][column[0]] for column in columns}
     loads = [found["record"]["load"] for column in columns for found in everything[column].values() if "load" in found["record"]]
     raw = ", ".join(f"[{title(column)}](scorecard/{column[0]}-{column[1]}.json)" for column in columns)
     sections = [
         ABOUT,
         "## Conditions\n",
-        f"- Date: {newest['date']} (UTC); commit {', '.join(commits)}; {newest['machine']}; Python {newest['python']}, Node {newest['node']}",
+        f"- Date: {', '.join(runs)}; {newest['machine']}; Python {newest['python']}, Node {newest['node']}",
         *(f"- {TITLES.get(name, 'Turnkeep')}: {value}" for name, value in versions.items()),
         f"- Load average when scenarios began: {min(loads)} to {max(loads)}, other programs' too; bounds in time leave {scenarios.SLACK_SECONDS} s for that",
         CONDITIONS,
