@@ -133,7 +133,8 @@ CONDITIONS = f"""\
 
 OURS = """\
 Some scenarios ask for what is a feature of ours (`duplicate-key`, `reset-in-final-write` and the one after it); a peer that never
-claimed it fails there too. We chose the list, and wrote it knowing our own design: read what was seen, not only the sums.
+claimed it fails there too. `reset-and-ask-at-once` is a race: a dialect of ours that won it in this run can lose it in the next, and
+has. We chose the list, and wrote it knowing our own design: read what was seen, not only the sums.
 """
 
 TERMS = """\
