@@ -1,6 +1,6 @@
 # The two commands of the README are `make demo` and `make test`; `make` alone lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-clients bench attempts sim bugs lint docs fmt
+.PHONY: help demo test test-clients bench scorecard attempts sim bugs lint docs fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -17,6 +17,9 @@ test-clients: ## the agent CLIs against a built gateway; with ALL=1 every dialec
 
 bench: ## measure against nginx and a bare proxy, write docs/benchmarks.md (about fifteen minutes)
 	@sh tests/bench/run.sh
+
+scorecard: ## published scenarios against Turnkeep and its peers, write docs/scorecard.md (about twenty minutes)
+	@bash tests/scorecard/run.sh $(ARGS)
 
 attempts: ## ten thousand random turns against the upstream's own meter (about a minute)
 	TURNKEEP_RANDOM_TURNS=10000 cargo test --profile ci --locked -p turnkeep --test settled killed -- --nocapture
