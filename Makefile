@@ -31,6 +31,9 @@ sim: ## simulate seeds that no run had before, for HOURS=1 (a failure writes its
 bugs: ## put each bug of crates/sim/src/bugs.rs in, see which the simulation finds, write docs/mutation-score.md
 	cargo run --profile ci --locked -q -p turnkeep-sim --features seeded-bugs -- bugs --seconds 30 --out docs/mutation-score.md
 
+fuzz: ## fuzz one decoder by libFuzzer for SECONDS=60 (TARGET=sse; needs nightly and cargo-fuzz, and says so)
+	@sh fuzz/run.sh "$${TARGET:-}" "$${SECONDS:-60}"
+
 lint: ## format check, clippy and the layer check
 	cargo fmt --all --check
 	cargo clippy --profile ci --workspace --all-targets --locked -- -D warnings

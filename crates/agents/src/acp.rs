@@ -10,6 +10,8 @@ mod answering;
 mod directories;
 mod driver;
 mod faults;
+#[doc(hidden)]
+pub mod fuzzed;
 mod handle;
 mod lines;
 mod mailbox;

@@ -17,6 +17,7 @@ pub mod tap;
 
 pub(crate) mod conversation;
 pub(crate) mod input;
+mod kind;
 pub(crate) mod nothing;
 mod stop;
 mod usage;

@@ -3,6 +3,7 @@
 //! The codec says how far each piece commits the answer and when the answer is complete; whether and when pieces are
 //! written is the engine's. It never ends an answer that the upstream did not end.
 
+mod call_ids;
 mod lawful;
 
 use crate::classify::Classified;
@@ -12,6 +13,7 @@ use crate::responses::chain::Link;
 use crate::tool_names::ToolNames;
 use crate::{chat, gemini, messages, responses};
 use bytes::Bytes;
+use call_ids::CallIds;
 use lawful::Lawful;
 use std::sync::Arc;
 use turnkeep_base::{ClientError, Declared, Dialect, Evidence, FaultKind, Usage};
@@ -350,6 +352,7 @@ fn translating(options: &ReplyOptions) -> Way {
 struct Writer {
     encoder: Encoder,
     lawful: Box<Lawful>,
+    ids: CallIds,
     scratch: Vec<u8>,
 }
 
@@ -364,11 +367,12 @@ impl Writer {
             Dialect::Messages => Encoder::Messages(messages::reply_encode::StreamEncoder::new(options)),
             Dialect::Gemini => Encoder::Gemini(gemini::reply_encode::StreamEncoder::new(options)),
         };
-        Writer { encoder, lawful: Box::new(Lawful::new(options)), scratch: Vec::new() }
+        Writer { encoder, lawful: Box::new(Lawful::new(options)), ids: CallIds::new(&options.id), scratch: Vec::new() }
     }
 
     fn event(&mut self, event: &Event, facts: &mut Facts, out: &mut Vec<Piece>) -> Result<(), ReplyFault> {
-        let Writer { encoder, lawful, scratch } = self;
+        let Writer { encoder, lawful, ids, scratch } = self;
+        let event = &*ids.own(event);
         lawful.event(event)?;
         note(event, facts);
         scratch.clear();
@@ -505,6 +509,8 @@ pub fn plain_of(options: &ReplyOptions, events: &[Event]) -> (Bytes, Facts) {
     for event in events {
         note(event, &mut facts);
     }
+    let own = call_ids::all(&options.id, events);
+    let events = own.as_deref().unwrap_or(events);
     let out = match options.client {
         Dialect::Chat if options.asked.operation == Operation::Complete => chat::completions::plain(events, options),
         Dialect::Chat => chat::reply_encode::plain(events, options),

@@ -556,3 +556,17 @@ proptest! {
         let _outcome = reply_decode::plain(&bytes, &options());
     }
 }
+
+#[test]
+fn a_call_or_a_refusal_that_comes_after_the_finish_reason_says_how_the_answer_ends() {
+    let call = r#"{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
+    for (late, ends) in [(call, Finish::ToolCalls), (r#"{"refusal":"No."}"#, Finish::Refusal), ("{}", Finish::Stop)] {
+        let stream = format!(
+            "data: {{\"choices\":[{{\"index\":0,\"delta\":{{}},\"finish_reason\":\"stop\"}}]}}\n\n\
+             data: {{\"choices\":[{{\"index\":0,\"delta\":{late}}}]}}\n\ndata: [DONE]\n\n"
+        );
+        let events = decode(&[stream.as_bytes()]).unwrap();
+        let end = |event: &Event| if let Event::Finish { reason, .. } = event { Some(*reason) } else { None };
+        assert_eq!(events.iter().find_map(end), Some(ends), "{events:?}");
+    }
+}

@@ -155,3 +155,17 @@ fn an_error_has_the_form_of_the_clients_dialect_and_in_a_stream_its_event() {
         }
     }
 }
+
+#[test]
+fn calls_that_all_have_one_id_reach_every_client_as_calls_of_their_own() {
+    for upstream in Dialect::ALL {
+        let stream = streamed(upstream, &[call("same", "f", "{\"a\":1}"), call("same", "g", "{\"b\":2}")], "tools");
+        for client in Dialect::ALL.into_iter().filter(|client| *client != upstream) {
+            let heard = heard::stream(client, &heard_by(&options(client, upstream), &stream));
+            let calls: Vec<(&str, &str)> =
+                heard.calls.iter().map(|(_, name, arguments)| (name.as_str(), arguments.as_str())).collect();
+            assert_eq!(calls, [("f", "{\"a\":1}"), ("g", "{\"b\":2}")], "{upstream} to {client}");
+            assert_ne!(heard.calls[0].0, heard.calls[1].0, "{upstream} to {client}");
+        }
+    }
+}

@@ -11,8 +11,8 @@ use turnkeep_dialect::event::{Class, Finish};
 use turnkeep_dialect::messages::tap::plain;
 use turnkeep_dialect::reply::{Facts, Piece, Progress, ReplyFault, ReplyOptions, StreamCodec};
 
-fn codec() -> StreamCodec {
-    StreamCodec::new(&ReplyOptions {
+fn options() -> ReplyOptions {
+    ReplyOptions {
         client: Dialect::Messages,
         upstream: Dialect::Messages,
         model: "asked".into(),
@@ -22,7 +22,11 @@ fn codec() -> StreamCodec {
         created: 0,
         max_event: 1 << 20,
         asked: Default::default(),
-    })
+    }
+}
+
+fn codec() -> StreamCodec {
+    StreamCodec::new(&options())
 }
 
 fn pass(codec: &mut StreamCodec, chunk: &str) -> Result<Vec<Piece>, ReplyFault> {
@@ -182,5 +186,33 @@ proptest! {
             from += found.unwrap() + piece.bytes.len();
         }
         let _ = plain(&stream, &mut Facts::default());
+    }
+}
+
+#[test]
+fn an_event_that_is_not_called_by_one_of_the_protocols_names_is_what_its_data_says() {
+    // A server in between that calls everything `message`, or nothing at all.
+    for name in ["message", "", "response"] {
+        let stream = whole().replace("event: ", &format!("event: {name}\nx-was: "));
+        let mut codec = codec();
+        pass(&mut codec, &stream).unwrap();
+        assert_eq!(codec.progress(), Progress::Done, "event: {name}");
+        assert_eq!(codec.facts().finish, Some(Finish::ToolCalls));
+    }
+}
+
+#[test]
+fn passed_on_or_translated_the_name_of_an_event_goes_before_its_datas_type() {
+    for (frame, end) in [
+        ("event: ping\ndata: {\"type\":\"message_stop\"}\n\n", Progress::Open),
+        ("event: message_stop\ndata: {\"type\":\"ping\"}\n\n", Progress::Done),
+        ("event:\ndata: {\"type\":\"message_stop\"}\n\n", Progress::Done),
+    ] {
+        for client in [Dialect::Messages, Dialect::Chat] {
+            let options = ReplyOptions { client, ..options() };
+            let mut codec = StreamCodec::new(&options);
+            pass(&mut codec, frame).unwrap();
+            assert_eq!(codec.progress(), end, "to {client}: {frame}");
+        }
     }
 }

@@ -168,3 +168,22 @@ fn a_stream_that_stops_is_not_at_its_end() {
         assert!(judge(&frames[..at].concat()).is_err(), "{at}");
     }
 }
+
+#[test]
+fn a_usage_of_absurd_counts_adds_up_or_not_and_never_overflows() {
+    let lawful = lawful();
+    for (input, total) in [(u64::MAX, u64::MAX), (u64::MAX, 1)] {
+        let absurd = lawful
+            .replace("\"input_tokens\":1,", &format!("\"input_tokens\":{input},"))
+            .replace("\"total_tokens\":3", &format!("\"total_tokens\":{total}"));
+        assert_ne!(absurd, lawful);
+        let mut reader = sse::Reader::new(1 << 20);
+        reader.push(Bytes::from(absurd));
+        let mut order = Order::default();
+        let mut said = Ok(());
+        while let Some(frame) = reader.next_frame().unwrap() {
+            said = said.and_then(|()| order.frame(&frame));
+        }
+        assert_eq!(said.is_ok(), total == u64::MAX, "{said:?}");
+    }
+}

@@ -679,3 +679,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_event_without_the_protocols_prefix_ends_nothing_whether_passed_on_or_translated() {
+    let created = r#"data: {"type":"response.created","response":{"id":"r","object":"response"}}"#;
+    let stream = format!("{created}\n\ndata: {{\"type\":\"completed\",\"response\":{{\"status\":\"completed\"}}}}\n\n");
+    for client in Dialect::ALL {
+        let options = ReplyOptions { client, upstream: Dialect::Responses, ..options() };
+        let mut codec = turnkeep_dialect::reply::StreamCodec::new(&options);
+        let mut pieces = Vec::new();
+        codec.feed(stream.clone().into(), &mut pieces).unwrap();
+        assert_eq!(codec.finish(&mut pieces).unwrap_err().kind, FaultKind::StreamTruncated, "to {client}");
+    }
+}

@@ -5,6 +5,8 @@
 //! What the table says has changed is told to the store within the lock, so that it is written in the order in which it
 //! happened, and to the drivers outside of it.
 
+#[doc(hidden)]
+pub mod fuzzed;
 mod written;
 
 use crate::admission::Admission;

@@ -9,6 +9,8 @@ pub mod catalog;
 mod client_body;
 mod connection;
 mod dialects;
+#[doc(hidden)]
+pub mod fuzzed;
 mod headers;
 pub mod limits;
 mod metrics;

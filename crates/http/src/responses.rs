@@ -5,6 +5,7 @@
 mod background;
 mod begin;
 mod conversations;
+pub mod fuzzed;
 mod history;
 mod items;
 mod keep;

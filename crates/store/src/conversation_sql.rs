@@ -1,9 +1,10 @@
 //! Upstreams' conversations in SQL. Their content is sealed for its own key: a row moved to another caller or key does not
 //! open.
 
+use crate::error::of_row;
 use crate::ledger_sql::{signed, unsigned};
 use crate::seal::SealKey;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 use turnkeep_base::Fingerprint;
 use turnkeep_engine::ports::{ConversationKey, KeptConversation, StoreError};
 
@@ -48,22 +49,36 @@ pub(crate) fn remove(conn: &Connection, key: &ConversationKey) -> rusqlite::Resu
 pub(crate) fn load(conn: &Connection, seal: Option<&SealKey>, now_ms: u64) -> rusqlite::Result<Vec<KeptConversation>> {
     let (mut all, mut useless) = (Vec::new(), Vec::new());
     {
-        let mut read =
-            conn.prepare("SELECT caller, key, until_ms, content FROM upstream_conversations ORDER BY until_ms")?;
+        // The bytes of the caller and the key name a row also where they are no caller and no key.
+        let mut read = conn.prepare(
+            "SELECT caller, key, until_ms, content, CAST(caller AS BLOB), CAST(key AS BLOB) FROM upstream_conversations \
+             ORDER BY until_ms",
+        )?;
         let mut rows = read.query([])?;
         while let Some(row) = rows.next()? {
-            let caller: String = row.get(0)?;
-            let key = ConversationKey { caller: caller.into(), key: Fingerprint(row.get(1)?) };
-            let (until_ms, content) = (unsigned(row.get(2)?), row.get::<_, Vec<u8>>(3)?);
-            let opened = seal.filter(|_| until_ms > now_ms).and_then(|seal| seal.open_bytes(&owner(&key), &content));
+            let opened = of_row(kept(row))?.and_then(|kept| {
+                let seal = seal.filter(|_| kept.until_ms > now_ms)?;
+                let content = seal.open_bytes(&owner(&kept.key), &kept.content)?.into();
+                Some(KeptConversation { content, ..kept })
+            });
             match opened {
-                Some(content) => all.push(KeptConversation { key, until_ms, content: content.into() }),
-                None => useless.push(key),
+                Some(kept) => all.push(kept),
+                None => useless.push((row.get::<_, Vec<u8>>(4)?, row.get::<_, Vec<u8>>(5)?)),
             }
         }
     }
-    useless.iter().try_for_each(|key| remove(conn, key))?;
+    let sql = "DELETE FROM upstream_conversations WHERE CAST(caller AS BLOB) = ?1 AND CAST(key AS BLOB) = ?2";
+    let mut delete = conn.prepare(sql)?;
+    for (caller, key) in &useless {
+        delete.execute([caller, key])?;
+    }
     Ok(all)
+}
+
+/// A row as it is, its content sealed.
+fn kept(row: &Row<'_>) -> rusqlite::Result<KeptConversation> {
+    let key = ConversationKey { caller: row.get::<_, String>(0)?.into(), key: Fingerprint(row.get(1)?) };
+    Ok(KeptConversation { key, until_ms: unsigned(row.get(2)?), content: row.get::<_, Vec<u8>>(3)?.into() })
 }
 
 /// Deletes at most `limit` whose time is over; answers how many.

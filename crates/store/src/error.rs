@@ -120,6 +120,25 @@ impl OpenError {
     }
 }
 
+/// A value is not of its column's kind: text that is no text, a key of another length. Nothing here writes such a row.
+pub(crate) fn is_of_a_row(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error as E;
+    matches!(
+        error,
+        E::FromSqlConversionFailure(..) | E::IntegralValueOutOfRange(..) | E::Utf8Error(..) | E::InvalidColumnType(..)
+    )
+}
+
+/// What was read of a row that the gateway can do without; `None` for one whose values are not of their kind, so that one
+/// damaged row does not stop a start.
+pub(crate) fn of_row<T>(read: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(error) if is_of_a_row(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// SQLite's error in plain words, with what to do where that is known. The common causes first, SQLite's own text for
 /// the rest. Which file it was is not among them: clients may be shown these words.
 pub(crate) fn plain(error: &rusqlite::Error) -> StoreError {
@@ -140,6 +159,10 @@ pub(crate) fn plain(error: &rusqlite::Error) -> StoreError {
         Some(Code::CannotOpen) => "the file cannot be opened",
         Some(Code::PermissionDenied) => "permission denied",
         Some(Code::OutOfMemory) => "out of memory",
+        None if is_of_a_row(error) => {
+            "a row of the database holds what no version has written; stop the gateway and put a backup in its place with \
+             `turnkeep restore FILE`"
+        }
         Some(_) | None => return StoreError(error.to_string()),
     };
     StoreError(format!("{words} ({error})"))

@@ -1,5 +1,6 @@
 //! Kept answers in SQL. Their content is sealed for its own key: a row moved to another key does not open.
 
+use crate::error::of_row;
 use crate::kept_queue::Change;
 use crate::ledger_sql::{signed, unsigned};
 use crate::seal::SealKey;
@@ -66,7 +67,7 @@ pub(crate) fn load(
     let mut rows = statement.query([])?;
     let (mut answers, mut useless) = (Vec::new(), Vec::new());
     while let Some(row) = rows.next()? {
-        match (seal, answer(row)?) {
+        match (seal, of_row(answer(row))?.flatten()) {
             (Some(seal), Some(answer)) if answer.until_ms > now_ms => {
                 match seal.open_bytes(&owner(&answer.key), &answer.content) {
                     Some(content) => answers.push(KeptAnswer { content: content.into(), ..answer }),
@@ -79,7 +80,8 @@ pub(crate) fn load(
     Ok((answers, useless))
 }
 
-/// A row as it is, its content sealed; `None` if its words are not ours.
+/// A row as it is, its content sealed; `None` if its words are not ours. One whose values are not of their kind is an error,
+/// which [`of_row`] makes none of.
 fn answer(row: &Row<'_>) -> rusqlite::Result<Option<KeptAnswer>> {
     let Some(kept) = KeptFor::from_name(&row.get::<_, String>("kind")?) else { return Ok(None) };
     let key = Fingerprint(row.get("key")?);
@@ -133,7 +135,7 @@ pub(crate) fn reseal(conn: &Connection, old: &SealKey, new: &SealKey) -> Result<
     let mut delete = conn.prepare("DELETE FROM kept WHERE rowid = ?1").map_err(words)?;
     let mut sealed = 0;
     for id in ids {
-        let answer = read.query_row([id], answer).map_err(words)?;
+        let answer = of_row(read.query_row([id], answer)).map_err(words)?.flatten();
         let opened = answer.and_then(|answer| {
             let content = old.open_bytes(&owner(&answer.key), &answer.content)?;
             Some((answer.key, content))

@@ -21,6 +21,8 @@ mod error;
 mod fault;
 mod fault_sql;
 mod file;
+#[doc(hidden)]
+pub mod fuzzed;
 mod kept_queue;
 mod kept_sql;
 mod key;

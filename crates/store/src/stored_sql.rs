@@ -1,6 +1,7 @@
 //! Stored responses and conversations in SQL. Their content is sealed for its own key: a row moved to another caller or
 //! id does not open.
 
+use crate::error::of_row;
 use crate::ledger_sql::{signed, unsigned};
 use crate::seal::SealKey;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -131,12 +132,15 @@ pub(crate) fn reseal(conn: &Connection, old: &SealKey, new: &SealKey) -> Result<
     let mut delete = conn.prepare("DELETE FROM stored WHERE rowid = ?1").map_err(words)?;
     let mut sealed = 0;
     for id in ids {
-        let (kind, caller, key, content): (String, String, [u8; 16], Vec<u8>) =
-            read.query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))).map_err(words)?;
-        let owner = owner(&kind, &Fingerprint(key), &caller);
-        match old.open_bytes(&owner, &content) {
+        let row = of_row(read.query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))));
+        let opened = row.map_err(words)?.and_then(|row: (String, String, [u8; 16], Vec<u8>)| {
+            let (kind, caller, key, content) = row;
+            let owner = owner(&kind, &Fingerprint(key), &caller);
+            Some((old.open_bytes(&owner, &content)?, owner))
+        });
+        match opened {
             // Sealing adds the same to every content, so no share changes.
-            Some(content) => {
+            Some((content, owner)) => {
                 write.execute(params![id, new.seal_bytes(&owner, &content)?]).map_err(words)?;
                 sealed += 1;
             }

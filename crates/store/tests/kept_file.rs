@@ -91,6 +91,27 @@ async fn answers_that_do_not_open_are_left_out_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_row_whose_values_are_not_of_their_kind_is_left_out_and_costs_no_other_and_no_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = support::sqlite(folder.path());
+    for number in 1..=3 {
+        store.keep(kept(KeptFor::Held, "laptop", number, TEXT));
+    }
+    store.flush().await.unwrap();
+    let outside = rusqlite::Connection::open(path(folder.path())).unwrap();
+    outside
+        .execute_batch(
+            "PRAGMA ignore_check_constraints = 1;
+             UPDATE kept SET caller = CAST(x'ff' AS TEXT) WHERE key = x'01010101010101010101010101010101';
+             UPDATE kept SET key = x'02' WHERE key = x'02020202020202020202020202020202';",
+        )
+        .unwrap();
+    assert_eq!(store.kept_answers().await.unwrap(), [kept(KeptFor::Held, "laptop", 3, TEXT)]);
+    let left: i64 = outside.query_row("SELECT count(*) FROM kept", [], |row| row.get(0)).unwrap();
+    assert_eq!(left, 1);
+}
+
+#[tokio::test]
 async fn many_large_answers_wait_in_bounds_and_what_finds_no_room_is_counted() {
     let folder = tempfile::tempdir().unwrap();
     let store = support::sqlite(folder.path());

@@ -9,6 +9,7 @@
 mod answer;
 mod calls;
 mod cancel;
+pub(crate) mod fuzzed;
 mod link;
 mod looks;
 mod refusal;

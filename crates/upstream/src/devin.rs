@@ -7,6 +7,7 @@
 
 mod answer;
 mod api;
+pub(crate) mod fuzzed;
 mod handle;
 mod look;
 mod messages;

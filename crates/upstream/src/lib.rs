@@ -19,6 +19,8 @@ mod dial;
 mod endpoint;
 mod error_tables;
 mod fetch;
+#[doc(hidden)]
+pub mod fuzzed;
 mod inflate;
 mod kind;
 mod line;

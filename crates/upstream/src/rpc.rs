@@ -8,6 +8,7 @@
 mod answer;
 mod coding;
 mod ending;
+pub(crate) mod fuzzed;
 mod head;
 mod status;
 mod stream;

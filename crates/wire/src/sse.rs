@@ -77,7 +77,7 @@ impl Reader {
                 return self.checked(frame).map(Some);
             }
         }
-        if self.held.len() > self.limit { Err(self.too_long()) } else { Ok(None) }
+        if self.held.len() > self.limit { Err(self.too_long(self.offset)) } else { Ok(None) }
     }
 
     /// At the end of the stream: what is left, as if its blank line had come. `None` when nothing is.
@@ -101,12 +101,14 @@ impl Reader {
         self.held.len()
     }
 
+    /// A frame that was cut off what is held: it begins where the offset was before.
     fn checked(&self, frame: Frame) -> Result<Frame, TooLong> {
-        if frame.raw.len() > self.limit { Err(self.too_long()) } else { Ok(frame) }
+        let length = frame.raw.len();
+        if length > self.limit { Err(self.too_long(self.offset.saturating_sub(length as u64))) } else { Ok(frame) }
     }
 
-    fn too_long(&self) -> TooLong {
-        TooLong { limit: self.limit, offset: self.offset }
+    fn too_long(&self, offset: u64) -> TooLong {
+        TooLong { limit: self.limit, offset }
     }
 
     /// Reads one line: `None` when it is not whole, `Some(None)` for a field, `Some(Some(frame))` for the blank line.
@@ -266,6 +268,26 @@ mod tests {
         reader.push(Bytes::from_static(b"data: 1\n\ndata: 0123456789abcdef"));
         assert!(reader.next_frame().unwrap().is_some());
         assert_eq!(reader.next_frame(), Err(TooLong { limit: 16, offset: 9 }));
+    }
+
+    #[test]
+    fn the_place_of_a_long_event_is_its_first_byte_however_much_of_it_has_come() {
+        let stream = b"data: 1\n\ndata: 0123456789abcdef\n\ndata: 2\n\n";
+        for cut in [17, 25, 26, stream.len()] {
+            let mut reader = Reader::new(16);
+            let mut refused = None;
+            for chunk in stream.chunks(cut) {
+                reader.push(Bytes::copy_from_slice(chunk));
+                while refused.is_none() {
+                    match reader.next_frame() {
+                        Ok(Some(_)) => {}
+                        Ok(None) => break,
+                        Err(long) => refused = Some(long),
+                    }
+                }
+            }
+            assert_eq!(refused, Some(TooLong { limit: 16, offset: 9 }), "in chunks of {cut}");
+        }
     }
 
     #[test]

@@ -186,6 +186,24 @@ pub const CRATES: &[CrateRule] = &[
               the dialects",
     },
     CrateRule {
+        name: "turnkeep-fuzz",
+        crates: &[
+            BASE,
+            WIRE,
+            PROTO,
+            DIALECT,
+            ENGINE,
+            "turnkeep-upstream",
+            "turnkeep-agents",
+            "turnkeep-store",
+            "turnkeep-http",
+            "turnkeep",
+        ],
+        externals: Any,
+        never: &["axum"],
+        why: "the fuzz targets reach every decoder; nothing that is shipped reaches them",
+    },
+    CrateRule {
         name: "turnkeep-xtask",
         crates: &[],
         externals: Only(&["anyhow", "cargo_metadata", "clap", "pbjson-build", "prost-build", "protox"]),
@@ -205,6 +223,11 @@ pub const SOURCES: &[SourceRule] = &[
         needle: "RefusalProof::",
         scope: Scope::NotIn(&["base", "wire", "dialect", "engine", "store", "http", "turnkeep"]),
         why: "only the driver of an upstream knows that a send has certainly not begun",
+    },
+    SourceRule {
+        needle: "::fuzzed",
+        scope: Scope::OnlyIn(&["fuzz", "upstream", "http"]),
+        why: "decoders by themselves are for the fuzz targets; everybody else goes by the crate's own way in",
     },
     SourceRule {
         needle: "Instant::now",

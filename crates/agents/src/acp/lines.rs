@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 
 /// Bytes of one line.
-pub(super) const MAX_LINE: usize = 4 << 20;
+pub const MAX_LINE: usize = 4 << 20;
 
 /// A line of more than [`MAX_LINE`] bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

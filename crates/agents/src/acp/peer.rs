@@ -213,7 +213,7 @@ impl Shared {
         let answer = answer.map_err(CallFailed::Failed)?;
         // A `null` is an answer without anything in it.
         let text = if answer.get() == "null" { "{}" } else { answer.get() };
-        serde_json::from_str(text).map_err(|error| {
+        rpc::object(text).map_err(|error| {
             let what = format!("the answer to {method}: {error}");
             CallFailed::Failed(Failed::Broken(Broken::Malformed(what)))
         })
@@ -342,7 +342,7 @@ impl Shared {
         // Whoever began a session has left: nobody else knows of it.
         if let (Waiting::Call { method: "session/new", told }, Ok(result)) = (&waiting, &outcome)
             && told.is_closed()
-            && let Ok(Session { id: Some(session), .. }) = serde_json::from_str(result.get())
+            && let Ok(Session { id: Some(session), .. }) = rpc::object(result.get())
         {
             self.close(&session);
         }
@@ -355,7 +355,7 @@ impl Shared {
             return Ok(());
         }
         let params = params.map_or("null", RawValue::get);
-        let params: update::Params<'_> = serde_json::from_str(params)
+        let params: update::Params<'_> = rpc::object(params)
             .map_err(|error| Broken::Malformed(format!("the parameters of a session/update: {error}")))?;
         let mut turns = self.turns.lock();
         // Outside of a turn: what a loaded session tells of its past, or of what could be set.
@@ -385,7 +385,7 @@ impl Shared {
             return Err(ErrorReply { code: rpc::METHOD_NOT_FOUND, message });
         }
         let params = params.map_or("null", RawValue::get);
-        let params: permissions::Params = serde_json::from_str(params)
+        let params: permissions::Params = rpc::object(params)
             .map_err(|error| ErrorReply { code: rpc::INVALID_PARAMS, message: error.to_string() })?;
         let turns = self.turns.lock();
         let Some(turn) = turns.get(params.session.as_str()).filter(|turn| !turn.cancelling) else {
@@ -398,7 +398,7 @@ impl Shared {
 
     /// Who asks for something in a turn has begun with it, whatever is asked: an error after that is no refusal.
     fn is_at_work(&self, params: Option<&RawValue>) {
-        let named = params.and_then(|params| serde_json::from_str::<NamesSession>(params.get()).ok());
+        let named = params.and_then(|params| rpc::object::<NamesSession>(params.get()).ok());
         if let Some(NamesSession { session }) = named
             && let Some(turn) = self.turns.lock().get(session.as_str())
         {

@@ -61,7 +61,8 @@ struct Raw<'a> {
 impl<'a> Message<'a> {
     /// Reads a line; `null` is the result of a reply without one.
     pub(super) fn read(line: &'a [u8]) -> serde_json::Result<Message<'a>> {
-        let Raw { id, method, params, result, error } = serde_json::from_slice(line)?;
+        let text = std::str::from_utf8(line).map_err(serde::de::Error::custom)?;
+        let Raw { id, method, params, result, error } = object(text)?;
         Ok(match (method, id) {
             (Some(method), Some(id)) => Message::Request { id, method, params },
             (Some(method), None) => Message::Notification { method, params },
@@ -72,6 +73,16 @@ impl<'a> Message<'a> {
             },
             (None, None) => Message::Stray,
         })
+    }
+}
+
+/// Reads a JSON object. An array would do for serde, member by member: `[3]` is no answer to our third request, and
+/// `["end_turn"]` no end of a turn.
+pub(super) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> serde_json::Result<T> {
+    if text.trim_ascii_start().starts_with('{') {
+        serde_json::from_str(text)
+    } else {
+        Err(serde::de::Error::custom("expected a JSON object"))
     }
 }
 
@@ -135,6 +146,15 @@ mod tests {
         assert!(read(r#"{"id":"never ours","result":1}"#).starts_with("Stray"));
         assert!(Message::read(b"hello").is_err());
         assert!(Message::read(b"{\"method\":\"\xff\"}").is_err());
+    }
+
+    #[test]
+    fn an_array_is_no_message_and_answers_nothing() {
+        for line in ["[3]", " [3,null,null,{\"stopReason\":\"end_turn\"}]", "[]", "[null,\"session/update\"]", "3", ""]
+        {
+            assert!(Message::read(line.as_bytes()).is_err(), "{line}");
+        }
+        assert!(Message::read(b" \t{\"id\":3,\"result\":{}}").is_ok());
     }
 
     #[test]

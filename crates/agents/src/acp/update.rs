@@ -1,6 +1,7 @@
 //! What an agent tells in a turn, as what the turn's client gets of it.
 
 use super::mailbox::Item;
+use super::rpc::object;
 use super::spec::ToolActivity;
 use serde::Deserialize;
 use serde_json::Value;
@@ -75,8 +76,7 @@ pub(super) struct Told {
 
 /// Reads an update.
 pub(super) fn read(update: &RawValue, activity: ToolActivity) -> Result<Told, Unreadable> {
-    let update: Update<'_> =
-        serde_json::from_str(update.get()).map_err(|error| Unreadable(format!("a session/update: {error}")))?;
+    let update: Update<'_> = object(update.get()).map_err(|error| Unreadable(format!("a session/update: {error}")))?;
     let note = |text: Option<String>| match (activity, text) {
         (ToolActivity::Notes, Some(text)) => Item::Note(text),
         (ToolActivity::Drop | ToolActivity::Notes, _) => Item::Alive,
@@ -107,8 +107,7 @@ pub(super) fn read(update: &RawValue, activity: ToolActivity) -> Result<Told, Un
 /// A piece of what the agent says; what is no text is named in its place.
 fn text_of(content: Option<&RawValue>) -> Result<String, Unreadable> {
     let content = content.ok_or_else(|| Unreadable("a chunk without content".into()))?;
-    let content: Content =
-        serde_json::from_str(content.get()).map_err(|error| Unreadable(format!("a chunk's content: {error}")))?;
+    let content: Content = object(content.get()).map_err(|error| Unreadable(format!("a chunk's content: {error}")))?;
     let Content { kind, text, uri, name, media_type, resource } = content;
     Ok(match kind.as_str() {
         "text" => text.ok_or_else(|| Unreadable("a text without a text".into()))?,

@@ -2,6 +2,7 @@
 
 use super::faults::{Broken, Failed};
 use super::mailbox::{Item, Mailbox};
+use super::rpc;
 use super::sessions::PromptEnd;
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
@@ -58,7 +59,7 @@ impl Waiting {
             // Nobody may be there any more.
             Waiting::Call { told, .. } => drop(told.send(outcome)),
             Waiting::Turn { mailbox, .. } => mailbox.push(Item::Ended(outcome.and_then(|result| {
-                serde_json::from_str::<PromptEnd>(result.get()).map_err(|error| {
+                rpc::object::<PromptEnd>(result.get()).map_err(|error| {
                     Failed::Broken(Broken::Malformed(format!("the answer to session/prompt: {error}")))
                 })
             }))),

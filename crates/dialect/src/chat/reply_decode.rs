@@ -235,6 +235,18 @@ impl StreamDecoder {
         close(&mut self.open, self.own, events);
         self.calls.close(false, events);
         events.extend(self.usage.map(Event::Usage));
+        // A call, or a refusal in words, may have come after the reason, in a chunk of its own.
+        let reason = match reason {
+            Finish::Stop if self.calls.any() => Finish::ToolCalls,
+            Finish::Stop if self.refused => Finish::Refusal,
+            Finish::Stop
+            | Finish::StopSequence
+            | Finish::Length
+            | Finish::ContextFull
+            | Finish::ToolCalls
+            | Finish::Refusal
+            | Finish::Pause => reason,
+        };
         let stop_sequence = self.stop.take().filter(|_| reason == Finish::StopSequence);
         events.push(Event::Finish { reason, stop_sequence });
         events.push(Event::End);

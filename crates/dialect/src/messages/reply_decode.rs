@@ -1,7 +1,7 @@
 //! An upstream's Messages answer as canonical events. Looser than the protocol where servers are: pings and unknown
 //! events are passed over, unknown blocks leave no gap in the numbers, missing fields get what they mean.
 
-use super::{classify, stop, usage::Counts};
+use super::{classify, kind, stop, usage::Counts};
 use crate::event::{Block, Delta, Event, Finish};
 use crate::json::{Invalid, Kind, Reader};
 use crate::reply::{Progress, ReplyFault, ReplyOptions};
@@ -145,9 +145,7 @@ impl StreamDecoder {
             return Ok(Progress::Open);
         };
         let mut fields = read_fields(data).map_err(malformed)?;
-        if fields.kind.is_empty()
-            && let Some(name) = &frame.event
-        {
+        if let Some(name) = kind::named(frame.event.as_deref()) {
             fields.kind = String::from_utf8_lossy(name);
         }
         match &*fields.kind {

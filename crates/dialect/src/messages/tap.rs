@@ -2,7 +2,7 @@
 //! complete, and the facts in it. It changes no byte and judges no order; only data that are no JSON, and the
 //! upstream's own `error` event, stop it.
 
-use super::{classify, nothing::says_nothing, stop, usage::Counts};
+use super::{classify, kind, nothing::says_nothing, stop, usage::Counts};
 use crate::event::{Class, Finish};
 use crate::json::{Invalid, Kind, Reader};
 use crate::reply::{Facts, Passed, Progress, ReplyFault, ReplyOptions, named};
@@ -58,7 +58,7 @@ impl Tap {
             return Ok(Passed { class: None, progress: Progress::Open });
         }
         let mut from_data = String::new();
-        let name: &[u8] = match &frame.event {
+        let name: &[u8] = match kind::named(frame.event.as_deref()) {
             Some(name) => name,
             None => {
                 whole(data, |r, key| {

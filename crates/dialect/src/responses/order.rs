@@ -164,7 +164,7 @@ impl Order {
         if !usage.is_null() {
             let count = |path: &str| usage.pointer(path).and_then(Value::as_u64);
             let (input, output) = (count("/input_tokens"), count("/output_tokens"));
-            let total = input.zip(output).map(|(input, output)| input + output);
+            let total = input.zip(output).map(|(input, output)| input.saturating_add(output));
             check(total.is_some() && total == count("/total_tokens"), || {
                 format!("a usage that does not add up: {usage}")
             })?;

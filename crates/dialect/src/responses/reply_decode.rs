@@ -80,7 +80,16 @@ impl StreamDecoder {
         if self.own && fields.unread {
             return Err(passed_over());
         }
-        let kind = fields.kind.strip_prefix("response.").unwrap_or(&fields.kind);
+        // An event of another name is nothing of the answer's, and never its end.
+        let Some(kind) = fields.kind.strip_prefix("response.") else {
+            return match &*fields.kind {
+                "error" => Err(classify::in_band(&String::from_utf8_lossy(data))),
+                "" if fields.error => Err(classify::in_band(&String::from_utf8_lossy(data))),
+                "keepalive" => Ok(Progress::Open),
+                _ if self.own => Err(passed_over()),
+                _ => Ok(Progress::Open),
+            };
+        };
         if let Some(status) = terminal(kind) {
             let response = Response::over(fields.response.unwrap_or("{}"))?;
             return self.end(&response, status, events).map(|()| Progress::Done);
@@ -103,9 +112,7 @@ impl StreamDecoder {
             "custom_tool_call_input.delta" => self.arguments(&fields, Kind::Custom, events)?,
             "function_call_arguments.done" => self.whole_arguments(&fields, Kind::Call, events)?,
             "custom_tool_call_input.done" => self.whole_arguments(&fields, Kind::Custom, events)?,
-            "content_part.added" | "reasoning_summary_part.added" | "keepalive" => {}
-            "error" => return Err(classify::in_band(&String::from_utf8_lossy(data))),
-            "" if fields.error => return Err(classify::in_band(&String::from_utf8_lossy(data))),
+            "content_part.added" | "reasoning_summary_part.added" => {}
             _ if self.own => return Err(passed_over()),
             // Of the provider's own tools, or of a later version.
             _ => {}

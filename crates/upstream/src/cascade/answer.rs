@@ -126,7 +126,7 @@ impl CascadeAnswer {
 
 /// A message of the watch. One of nothing that is known counts as work; a step of nothing that is known takes its place
 /// among the steps, and is no part of the answer.
-fn seen(response: WatchResponse) -> Seen<ChatEvent> {
+pub(super) fn seen(response: WatchResponse) -> Seen<ChatEvent> {
     let Some(watch_response::What::Step(step)) = response.what else { return Seen::Working };
     let what = match step.what {
         Some(step::What::Event(event)) => What::Event(event),
