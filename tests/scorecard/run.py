@@ -83,7 +83,7 @@ def conditions(gateways):
     return {
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "commit": said("git", "rev-parse", "--short", "HEAD"),
-        "machine": f"{len(os.sched_getaffinity(0))} cores, {cpu}, {platform.system()} {platform.release()}",
+        "machine": f"{len(os.sched_getaffinity(0))} cores, {cpu}, {platform.system()} {platform.release().split('-')[0]}",
         "python": platform.python_version(),
         "node": said("node", "--version"),
         "versions": {gateway: launch.version(gateway) for gateway in gateways},
