@@ -11,6 +11,7 @@
 mod daemon;
 mod environment;
 mod group;
+mod launch;
 mod listener;
 mod memory;
 mod process;
@@ -20,6 +21,7 @@ mod stderr;
 mod supervisor;
 
 pub use daemon::{Address, Daemon, DaemonSpec, Endpoint, Lent, Listen};
+pub use launch::{Input, Launch, Launched, Launcher, Output};
 pub(crate) use process::private_directory;
 pub use process::{Ended, Exit, Process};
 pub use restarts::Restarts;

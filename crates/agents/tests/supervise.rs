@@ -9,7 +9,7 @@ use processes::{LONG, runs, until};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
-use turnkeep_agents::supervise::{Address, Daemon, DaemonSpec, Lent, Listen, ProcessLimits, ProcessSpec};
+use turnkeep_agents::supervise::{Address, Daemon, DaemonSpec, Launch, Lent, Listen, ProcessLimits, ProcessSpec};
 use turnkeep_base::{FaultKind, Phase, Secret};
 
 fn spec(folder: &tempfile::TempDir, what: &str) -> ProcessSpec {
@@ -21,6 +21,7 @@ fn spec(folder: &tempfile::TempDir, what: &str) -> ProcessSpec {
         env: BTreeMap::from([("FAKE_LOG".to_owned(), Secret::new(log))]),
         directory: folder.path().join("work"),
         limits: ProcessLimits { backoff: Duration::from_millis(1), ..ProcessLimits::default() },
+        launch: Launch::System,
     }
 }
 

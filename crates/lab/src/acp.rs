@@ -12,7 +12,6 @@ use crate::fault::{Fault, Point};
 use crate::script::{Rule, Script};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,11 +43,11 @@ struct Session {
 
 struct Agent<W> {
     out: tokio::sync::Mutex<W>,
-    chooser: Mutex<Chooser>,
+    chooser: Arc<Mutex<Chooser>>,
     sessions: Mutex<HashMap<String, Session>>,
     /// Sessions so far, those that are closed too.
     begun: AtomicU64,
-    transcript: Mutex<Option<(File, usize)>>,
+    transcript: Mutex<Option<(AgentLog, usize)>>,
     crashed: watch::Sender<bool>,
 }
 
@@ -59,17 +58,58 @@ struct Agent<W> {
 /// The output cannot be written, or a line is longer than 64 MiB.
 pub async fn agent(
     script: Script,
-    transcript: Option<File>,
+    transcript: Option<AgentLog>,
+    input: impl AsyncBufRead + Unpin,
+    output: impl AsyncWrite + Unpin + Send + 'static,
+) -> io::Result<AgentEnd> {
+    AgentScript::of(script).agent(transcript, input, output).await
+}
+
+/// Where every line of both sides goes.
+pub type AgentLog = Box<dyn Write + Send>;
+
+/// The script of agents that are one after the other, or beside each other: their requests are counted together.
+#[derive(Clone, Debug)]
+pub struct AgentScript(Arc<Mutex<Chooser>>);
+
+impl AgentScript {
+    /// With this script.
+    pub fn of(script: Script) -> AgentScript {
+        AgentScript(Arc::new(Mutex::new(Chooser::new(script))))
+    }
+
+    /// Another script from now on, whose requests are counted anew.
+    pub fn set(&self, script: Script) {
+        *locked(&self.0) = Chooser::new(script);
+    }
+
+    /// Serves one client, as [`agent`].
+    ///
+    /// # Errors
+    /// As [`agent`].
+    pub async fn agent(
+        &self,
+        transcript: Option<AgentLog>,
+        input: impl AsyncBufRead + Unpin,
+        output: impl AsyncWrite + Unpin + Send + 'static,
+    ) -> io::Result<AgentEnd> {
+        serve(self.0.clone(), transcript, input, output).await
+    }
+}
+
+async fn serve(
+    chooser: Arc<Mutex<Chooser>>,
+    transcript: Option<AgentLog>,
     mut input: impl AsyncBufRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<AgentEnd> {
     let (crashed, mut ends) = watch::channel(false);
     let agent = Arc::new(Agent {
         out: tokio::sync::Mutex::new(output),
-        chooser: Mutex::new(Chooser::new(script)),
+        chooser,
         sessions: Mutex::default(),
         begun: AtomicU64::new(0),
-        transcript: Mutex::new(transcript.map(|file| (file, 0))),
+        transcript: Mutex::new(transcript.map(|kept| (kept, 0))),
         crashed,
     });
     let mut turns = tokio::task::JoinSet::new();
@@ -78,6 +118,7 @@ pub async fn agent(
         // Of a line that is too long no more is read than tells that it is.
         let mut bounded = (&mut input).take(MAX_LINE + 1);
         let read = tokio::select! {
+            biased;
             read = bounded.read_until(b'\n', &mut line) => read?,
             _ = ends.wait_for(|crashed| *crashed) => return Ok(AgentEnd::Crashed),
         };
@@ -215,6 +256,7 @@ impl<W: AsyncWrite + Unpin + Send> Agent<W> {
             return self.refuse(id, -32602, &format!("unknown session: {name}")).await;
         };
         let played = tokio::select! {
+            biased;
             played = self.play(id, params, rule, turn, name) => Some(played),
             () = cancelled.notified() => None,
         };

@@ -54,7 +54,7 @@ mod spelling;
 mod tls;
 
 pub use accounts::{AccountCounts, AccountSpec, AccountState, MAX_ACCOUNTS};
-pub use acp::{AgentEnd, agent};
+pub use acp::{AgentEnd, AgentLog, AgentScript, agent};
 pub use cascade::{CascadeCounts, MAX_CONVERSATIONS, TakenTurn, Transcript};
 pub use devin::{DevinMessage, DevinSession, DevinStep, DevinTurn};
 pub use fault::{AcceptFault, Fault, Point};

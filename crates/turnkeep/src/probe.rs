@@ -2,9 +2,10 @@
 
 use crate::commands::check::{Probe, ProbeAnswer, Probed};
 use crate::config::{Account, Upstream};
-use crate::wiring::{self, Driver};
+use crate::wiring::{self, Driver, Outside};
 use http::{HeaderMap, Method};
 use std::future::poll_fn;
+use turnkeep_agents::supervise::Launch;
 use turnkeep_base::limit::MAX_EVENT;
 use turnkeep_base::{AccountId, Dialect, Secret};
 use turnkeep_engine::ports::{Call, Upstream as Port};
@@ -22,7 +23,8 @@ impl Probe for Live {
             let place = wiring::surroundings_of(account).await?;
             let id = AccountId { upstream: upstream.name.as_str().into(), account: account.name.as_str().into() };
             let places = place.map(|place| (id.clone(), place)).into_iter().collect();
-            let driver = wiring::driver(upstream, &places, &wiring::egress());
+            let outside = Outside { egress: wiring::egress(), launch: Launch::System };
+            let driver = wiring::driver(upstream, &places, &outside);
             match driver.map_err(|error| error.to_string())? {
                 Driver::Dialect(endpoint) => list(&endpoint, id, secret).await.map(Probed::Models),
                 Driver::Connect(_) => {

@@ -30,6 +30,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use turnkeep_base::{Mint, Secret};
 use turnkeep_engine::admission::Admission;
@@ -43,7 +44,7 @@ use turnkeep_http::limits::Meters;
 use turnkeep_http::{Bound, Delivery, Gateway, GatewayParts, Limits, Listener, Receipts};
 use turnkeep_store::{MemoryStore, Role, SqliteStore, Store, StoreOptions};
 
-pub(crate) use drivers::Driver;
+pub(crate) use drivers::{Driver, Outside};
 pub(crate) use surroundings::of as surroundings_of;
 pub(crate) use upstreams::driver;
 pub use world::{EGRESS_VARIABLE, World, egress};
@@ -172,7 +173,7 @@ pub async fn wire_within(config: Config, limits: Limits) -> Result<Wired, Failur
 /// # Errors
 /// As [`wire`].
 pub async fn wire_in(config: Config, limits: Limits, world: World) -> Result<Wired, Failure> {
-    let World { clock, random, egress, store, listeners } = world;
+    let World { clock, random, egress, launch, store, listeners } = world;
     let store = match store {
         Some(store) => store,
         None => open(&config, clock.clone())?,
@@ -216,8 +217,14 @@ pub async fn wire_in(config: Config, limits: Limits, world: World) -> Result<Wir
     });
     let book = Book::new(admission.clone(), store.clone(), clock);
     let grace = config.server.shutdown_grace;
-    let parts =
-        live::Parts { gateway: gateway.clone(), book: book.clone(), store: store.clone(), keeper, notices, egress };
+    let parts = live::Parts {
+        gateway: gateway.clone(),
+        book: book.clone(),
+        store: store.clone(),
+        keeper,
+        notices,
+        outside: Outside { egress, launch },
+    };
     let live = Live::begin(parts, config).await?;
     remembered::take_up(&gateway, store.as_ref()).await?;
     let made_key = made;
@@ -264,9 +271,11 @@ impl Wired {
     /// Operation: the store could not be closed in order.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), Failure> {
         let (stopping, stopped) = watch::channel(false);
-        let saver = tokio::spawn(self.book.clone().keep());
-        let following = tokio::spawn(reload::follow(self.live, self.source));
-        let serving = tokio::spawn(turnkeep_http::serve(self.gateway.clone(), self.listeners, stopped));
+        // Dropped in the middle, as by a program that embeds it, it takes along whatever it has begun.
+        let (mut keeping, mut serving) = (JoinSet::new(), JoinSet::new());
+        keeping.spawn(self.book.clone().keep());
+        keeping.spawn(reload::follow(self.live, self.source));
+        serving.spawn(turnkeep_http::serve(self.gateway.clone(), self.listeners, stopped));
         stop.await;
         tracing::info!(grace_s = self.grace.as_secs(), "stopping: no new turns, the running ones may finish");
         // The listeners stay while turns end, so that readiness probes and new turns are told, not turned away.
@@ -281,16 +290,14 @@ impl Wired {
         }
         stopping.send_replace(true);
         // Connections that are still open are idle ones; they close with the process.
-        let _ = tokio::time::timeout(END_WAIT, serving).await;
+        let _ = tokio::time::timeout(END_WAIT, serving.join_next()).await;
         // A turn may have started between the last look and the end of its listener.
         engine.stop();
         if tokio::time::timeout(END_WAIT, engine.idle()).await.is_err() {
             tracing::error!("some turns did not end in time");
         }
-        saver.abort();
-        following.abort();
-        // What it has in hand is older than what follows.
-        let _ = saver.await;
+        // What they have in hand is older than what follows.
+        keeping.shutdown().await;
         self.book.save_all().await;
         self.store.shutdown().await.map_err(Failure::operation)
     }

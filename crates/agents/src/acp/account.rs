@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use tokio::time::Instant;
 use turnkeep_base::FaultKind;
 
 /// One account of an ACP upstream.
@@ -141,6 +141,7 @@ impl Account {
             env: self.spec.env.clone(),
             directory: self.directories.root().to_owned(),
             limits: self.upstream.limits.clone(),
+            launch: self.upstream.launch.clone(),
         };
         Supervisor::new(process, service)
     }

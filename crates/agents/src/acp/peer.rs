@@ -10,6 +10,7 @@ use super::sessions::{Agent, Session};
 use super::spec::{Permissions, ToolActivity};
 use super::update;
 use super::waiting::{Waiting, Waits};
+use crate::supervise::{Input, Output};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
@@ -89,8 +89,8 @@ pub(super) fn connect(
     name: Arc<str>,
     policy: Permissions,
     activity: ToolActivity,
-    stdin: ChildStdin,
-    stdout: ChildStdout,
+    stdin: Input,
+    stdout: Output,
 ) -> Peer {
     let (out, lines) = mpsc::channel(OUT);
     let shared = Arc::new(Shared {
@@ -112,7 +112,7 @@ pub(super) fn connect(
     Peer { shared, agent: Agent::default(), tasks: [reader, writer] }
 }
 
-async fn read(shared: Arc<Shared>, mut stdout: ChildStdout) {
+async fn read(shared: Arc<Shared>, mut stdout: Output) {
     let mut lines = Lines::default();
     let mut buffer = vec![0u8; READ];
     let broken = 'reading: loop {
@@ -137,7 +137,7 @@ async fn read(shared: Arc<Shared>, mut stdout: ChildStdout) {
     shared.break_off(broken);
 }
 
-async fn write(shared: Arc<Shared>, mut lines: mpsc::Receiver<Bytes>, mut stdin: ChildStdin) {
+async fn write(shared: Arc<Shared>, mut lines: mpsc::Receiver<Bytes>, mut stdin: Input) {
     while let Some(line) = lines.recv().await {
         let written = async {
             stdin.write_all(&line).await?;

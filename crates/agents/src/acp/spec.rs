@@ -1,6 +1,6 @@
 //! What an ACP upstream is built from.
 
-use crate::supervise::ProcessLimits;
+use crate::supervise::{Launch, ProcessLimits};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -126,6 +126,8 @@ pub struct AcpSpec {
     /// How long it may take to confirm that a turn is cancelled; one that takes longer gets no new turns, and is ended with
     /// its last one.
     pub cancel_within: Duration,
+    /// Who starts the processes.
+    pub launch: Launch,
 }
 
 impl AcpSpec {
@@ -143,6 +145,7 @@ impl AcpSpec {
             processes: 8,
             answer_within: Duration::from_secs(60),
             cancel_within: Duration::from_secs(5),
+            launch: Launch::System,
         }
     }
 
@@ -159,6 +162,8 @@ impl AcpSpec {
             processes,
             answer_within,
             cancel_within,
+            // One gateway has one.
+            launch: _,
         } = self;
         (name, command, permissions, tool_activity)
             == (&other.name, &other.command, &other.permissions, &other.tool_activity)

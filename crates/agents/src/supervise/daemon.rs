@@ -5,7 +5,7 @@
 use super::listener::{self, Whose};
 use super::process::private_directory;
 use super::supervisor::random;
-use super::{NotReady, ProcessSpec, Running, Service, Started, Supervisor, Variables};
+use super::{Input, NotReady, Output, ProcessSpec, Running, Service, Started, Supervisor, Variables};
 use futures_util::future::BoxFuture;
 use std::fmt;
 use std::net::SocketAddr;
@@ -14,7 +14,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpStream, UnixStream};
-use tokio::process::{ChildStdin, ChildStdout};
 use tokio::task::JoinHandle;
 use turnkeep_base::Secret;
 
@@ -135,7 +134,7 @@ struct Listening {
 struct Client {
     endpoint: Endpoint,
     printed: JoinHandle<()>,
-    _stdin: ChildStdin,
+    _stdin: Input,
 }
 
 impl Drop for Client {
@@ -203,7 +202,7 @@ async fn listens(name: &str, pid: u32, address: &Address) -> Result<bool, NotRea
     }
 }
 
-async fn pass_over(mut printed: ChildStdout) {
+async fn pass_over(mut printed: Output) {
     let mut buffer = [0u8; 4096];
     while let Ok(1..) = printed.read(&mut buffer).await {}
 }

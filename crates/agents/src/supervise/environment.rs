@@ -34,7 +34,7 @@ pub(super) fn variables(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::supervise::ProcessLimits;
+    use crate::supervise::{Launch, ProcessLimits};
     use turnkeep_base::Secret;
 
     #[test]
@@ -46,6 +46,7 @@ mod tests {
             env: BTreeMap::from([("LANG".to_owned(), Secret::new("de".into()))]),
             directory: "/".into(),
             limits: ProcessLimits::default(),
+            launch: Launch::System,
         };
         let own = |name: &str| Some(OsString::from(format!("our-{name}")));
         let all = variables(&spec, own, &[("ADDED".into(), "1".into())]);

@@ -4,17 +4,18 @@
 use super::daemon::SECRET;
 use super::group::Group;
 use super::stderr::{Tail, log_lines};
-use super::{ProcessSpec, environment, memory};
+use super::{Input, Launched, Output, ProcessSpec, environment, memory};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::fmt;
 use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use std::time::Duration;
+use tokio::process::{Child, Command};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use turnkeep_base::Secret;
 
 /// How a process ended.
@@ -81,7 +82,7 @@ impl Process {
         self.instance
     }
 
-    /// Its number, and its group's.
+    /// Its number, and its group's; 0 for one that the system did not start.
     pub fn pid(&self) -> u32 {
         self.pid
     }
@@ -116,8 +117,8 @@ impl Process {
 /// A child and its ends of the pipes.
 pub(super) struct Spawned {
     pub(super) process: Process,
-    pub(super) stdin: ChildStdin,
-    pub(super) stdout: ChildStdout,
+    pub(super) stdin: Input,
+    pub(super) stdout: Output,
 }
 
 /// Starts a process with these variables beside those of its spec.
@@ -160,7 +161,23 @@ pub(super) fn start(spec: &ProcessSpec, instance: u128, added: &[(String, String
     let keeper = Keeper { group, leader: watched, pid, spec: spec.clone() };
     tokio::spawn(keeper.keep(asked, told));
     tracing::info!(process = %spec.name, pid, "started");
-    Ok(Spawned { process: Process { name: spec.name.clone(), instance, pid, exit, stop, tail }, stdin, stdout })
+    let process = Process { name: spec.name.clone(), instance, pid, exit, stop, tail };
+    Ok(Spawned { process, stdin: Box::new(stdin), stdout: Box::new(stdout) })
+}
+
+/// A process that somebody else has started.
+pub(super) fn launched(spec: &ProcessSpec, instance: u128, launched: Launched) -> Spawned {
+    let Launched { stdin, stdout, mut ended, stop } = launched;
+    let (told, exit) = watch::channel(None);
+    tokio::spawn(async move {
+        let how = match ended.wait_for(Option::is_some).await {
+            Ok(how) => how.clone().unwrap_or(Ended::Unknown),
+            Err(_) => Ended::Unknown,
+        };
+        told.send_replace(Some(Exit { ended: how, at: Instant::now() }));
+    });
+    let process = Process { name: spec.name.clone(), instance, pid: 0, exit, stop, tail: Tail::default() };
+    Spawned { process, stdin, stdout }
 }
 
 /// Makes a directory that only its owner may look into; one that is there stays as it is.

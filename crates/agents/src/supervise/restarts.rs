@@ -2,7 +2,8 @@
 
 use super::ProcessLimits;
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// The failures of one process that still count.
 #[derive(Clone, Debug, Default)]

@@ -1,5 +1,6 @@
 //! What a process is started with, and its bounds.
 
+use super::Launch;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ pub struct ProcessSpec {
     pub directory: PathBuf,
     /// Its bounds.
     pub limits: ProcessLimits,
+    /// Who starts it.
+    pub launch: Launch,
 }
 
 impl fmt::Debug for ProcessSpec {
@@ -90,6 +93,7 @@ mod tests {
             env: BTreeMap::from([("TOKEN".to_owned(), Secret::new("very-secret".into()))]),
             directory: "/nowhere".into(),
             limits: ProcessLimits::default(),
+            launch: Launch::System,
         };
         let shown = format!("{spec:?}");
         assert!(shown.contains("TOKEN") && !shown.contains("very-secret"), "{shown}");

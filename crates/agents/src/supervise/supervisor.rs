@@ -1,29 +1,33 @@
 //! One process and whatever talks to it, kept: started when it is first wanted, started anew when it has ended.
 
 use super::process::{self, Ended, Process, Spawned};
-use super::{ProcessSpec, Restarts};
+use super::{Input, Launch, Output, ProcessSpec, Restarts};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Instant;
-use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 use turnkeep_base::{Evidence, Fault, FaultKind, Phase};
 
 /// A process that has just been started.
-#[derive(Debug)]
 pub struct Started {
     /// This start's own id.
     pub instance: u128,
-    /// Its number, and its group's.
+    /// Its number, and its group's; 0 for one that the system did not start.
     pub pid: u32,
     /// Its standard input. It closes when the gateway ends, however that ends.
-    pub stdin: ChildStdin,
+    pub stdin: Input,
     /// Its standard output.
-    pub stdout: ChildStdout,
+    pub stdout: Output,
+}
+
+impl fmt::Debug for Started {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Started").field("instance", &self.instance).field("pid", &self.pid).finish_non_exhaustive()
+    }
 }
 
 /// Why a process is of no use. Nothing of any turn was sent to it.
@@ -248,7 +252,10 @@ impl<S: Service> Shared<S> {
         let name = &self.spec.name;
         let instance = random()?;
         let (added, place) = self.service.place(instance)?;
-        let spawned = process::start(&self.spec, instance, &added);
+        let spawned = match &self.spec.launch {
+            Launch::System => process::start(&self.spec, instance, &added),
+            Launch::By(other) => other.launch(&self.spec).map(|one| process::launched(&self.spec, instance, one)),
+        };
         let Spawned { process, stdin, stdout } =
             spawned.map_err(|error| NotReady::unavailable(format!("{name} could not be started: {error}")))?;
         let with_last_words = |process: &Process, message: String| match process.last_words() {
@@ -257,6 +264,7 @@ impl<S: Service> Shared<S> {
         };
         let ready = self.service.ready(Started { instance, pid: process.pid(), stdin, stdout }, place);
         let ready = tokio::select! {
+            biased;
             ready = tokio::time::timeout(limits.ready_within, ready) => ready,
             exit = process.ended() => {
                 let message = format!("{name} did not become ready: {}", exit.ended);

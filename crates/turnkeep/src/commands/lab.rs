@@ -5,7 +5,7 @@ use crate::cli::LabArgs;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
-use turnkeep_lab::{AgentEnd, Lab, LabOptions, Script};
+use turnkeep_lab::{AgentEnd, AgentLog, Lab, LabOptions, Script};
 
 /// Starts the lab, prints its address as the first line, and runs until `stop` is done.
 ///
@@ -38,7 +38,7 @@ async fn agent(script: Script, transcript: Option<&Path>) -> Result<(), Failure>
         let file = OpenOptions::new().create(true).append(true).open(path);
         file.map_err(|error| Failure::Usage(format!("{} cannot be written: {error}", path.display())))
     };
-    let transcript = transcript.map(open).transpose()?;
+    let transcript = transcript.map(open).transpose()?.map(|file| Box::new(file) as AgentLog);
     let input = tokio::io::BufReader::new(tokio::io::stdin());
     match turnkeep_lab::agent(script, transcript, input, tokio::io::stdout()).await.map_err(Failure::operation)? {
         AgentEnd::Closed => Ok(()),

@@ -11,10 +11,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use turnkeep_agents::acp::{Acp, AcpAccount, AcpSpec};
+use turnkeep_agents::supervise::Launch;
 use turnkeep_base::AccountId;
 use turnkeep_engine::route::{Handling, Speech};
 use turnkeep_upstream::rpc::RpcSpec;
 use turnkeep_upstream::{Cascade, CascadeSpec, ConnectChat, Devin, DevinSpec, Egress, Endpoint, EndpointSpec};
+
+/// What drivers reach beyond this process by.
+#[derive(Clone, Debug)]
+pub(crate) struct Outside {
+    /// Where their connections may lead.
+    pub(crate) egress: Egress,
+    /// Who starts agents' processes.
+    pub(crate) launch: Launch,
+}
 
 /// Through what an upstream's turns go.
 #[derive(Clone)]
@@ -247,7 +257,8 @@ impl Recipe {
 
     /// Makes the driver; starts no process and opens no connection. Processes of `before` whose account has not changed go on
     /// in it.
-    pub(super) fn make(&self, name: &str, egress: &Egress, before: Option<&Driver>) -> Result<Driver, Failure> {
+    pub(super) fn make(&self, name: &str, outside: &Outside, before: Option<&Driver>) -> Result<Driver, Failure> {
+        let Outside { egress, launch } = outside;
         match self {
             Recipe::Dialect { kind, remote } => {
                 let endpoint = Endpoint::new(remote.endpoint(name, *kind, egress));
@@ -284,7 +295,7 @@ impl Recipe {
             Recipe::Acp { process, permissions, tool_activity, places } => {
                 let mut spec = AcpSpec::new(name, process.command.clone(), &process.state);
                 (spec.permissions, spec.tool_activity) = (*permissions, *tool_activity);
-                spec.limits = limits(process);
+                (spec.limits, spec.launch) = (limits(process), launch.clone());
                 spec.accounts = places.iter().map(|(account, place)| (account.clone(), agent_account(place))).collect();
                 let agent = match before.and_then(Driver::agent) {
                     Some(before) => Acp::after(before, spec),

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use turnkeep_agents::supervise::{Address, Daemon, DaemonSpec, Listen, ProcessLimits, ProcessSpec};
+use turnkeep_agents::supervise::{Address, Daemon, DaemonSpec, Launch, Listen, ProcessLimits, ProcessSpec};
 use turnkeep_base::{AccountId, Evidence, Fault, FaultKind, Phase};
 use turnkeep_upstream::{CascadeHost, CascadePlace};
 
@@ -49,6 +49,8 @@ impl Daemons {
                 env: place.variables(),
                 directory: process.state.join(&**account),
                 limits: limits(process),
+                // It has an address of its own, which only the system gives.
+                launch: Launch::System,
             };
             // Whether it takes turns is asked by whoever calls it.
             let daemon = Arc::new(Daemon::new(DaemonSpec { process: spec, listen: Listen::Loopback }));

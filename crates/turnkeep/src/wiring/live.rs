@@ -5,6 +5,7 @@
 //! slots live in admission and survive.
 
 use super::accounts::Gathered;
+use super::drivers::Outside;
 use super::health::Notices;
 use super::standing::{self, Book};
 use super::upstreams::{self, Upstreams};
@@ -23,7 +24,6 @@ use turnkeep_http::Gateway;
 use turnkeep_http::callers::{KeyDigest, Known};
 use turnkeep_http::proxies::Proxies;
 use turnkeep_store::Store;
-use turnkeep_upstream::Egress;
 
 /// What a configuration is applied to.
 pub(super) struct Parts {
@@ -32,7 +32,7 @@ pub(super) struct Parts {
     pub(super) store: Arc<dyn Store>,
     pub(super) keeper: Arc<Keeper>,
     pub(super) notices: Arc<Notices>,
-    pub(super) egress: Egress,
+    pub(super) outside: Outside,
 }
 
 impl Parts {
@@ -112,7 +112,7 @@ impl Live {
     }
 
     async fn apply(&mut self, config: Config, occasion: Occasion) -> Result<(), Failure> {
-        let Parts { gateway, store, keeper, egress, .. } = &self.parts;
+        let Parts { gateway, store, keeper, outside, .. } = &self.parts;
         let admission = &gateway.engine().admission;
         let known: BTreeSet<AccountId> = admission.snapshots().into_iter().map(|snapshot| snapshot.id).collect();
         let Gathered { specs, sources, places, whereabouts } = accounts::gather(&config, store.as_ref()).await?;
@@ -121,7 +121,7 @@ impl Live {
             let its = specs.iter().filter(|account| &*account.id.upstream == upstream);
             its.map(|account| account.max_in_flight).max().unwrap_or(1)
         };
-        let upstreams = match upstreams::build(&config, &self.upstreams, slots, &places, egress) {
+        let upstreams = match upstreams::build(&config, &self.upstreams, slots, &places, outside) {
             Ok(built) => built,
             // A file that has gone since keeps nobody from being revoked.
             Err(_) if occasion == Occasion::Store => self.upstreams.clone(),
@@ -144,10 +144,10 @@ impl Live {
             return Err(Failure::Usage("no caller key would be left, and others than this machine can call".into()));
         }
         let fetch = match occasion {
-            Occasion::Start => Some(upstreams::fetcher(&config.fetch, egress)),
+            Occasion::Start => Some(upstreams::fetcher(&config.fetch, &outside.egress)),
             // The one that runs holds the places of those who wait.
             Occasion::File | Occasion::Store if self.config.fetch == config.fetch => None,
-            Occasion::File | Occasion::Store => Some(upstreams::fetcher(&config.fetch, egress)),
+            Occasion::File | Occasion::Store => Some(upstreams::fetcher(&config.fetch, &outside.egress)),
         };
         let configured: BTreeSet<AccountId> = specs.iter().map(|account| account.id.clone()).collect();
         let new: Vec<AccountId> =

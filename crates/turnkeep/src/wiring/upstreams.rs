@@ -2,7 +2,7 @@
 //! another configuration is taken up, and with it its connections; a replaced one lives on until its last exchange ends. The
 //! one that replaces it goes on with the processes of accounts that have not changed.
 
-use super::drivers::{Driver, Recipe};
+use super::drivers::{Driver, Outside, Recipe};
 use super::surroundings::Surroundings;
 use crate::commands::Failure;
 use crate::config::{Config, Fetch, Model, Upstream};
@@ -32,7 +32,7 @@ pub(super) fn build(
     old: &Upstreams,
     slots: impl Fn(&str) -> u32,
     places: &Surroundings,
-    egress: &Egress,
+    outside: &Outside,
 ) -> Result<Upstreams, Failure> {
     let mut out = Upstreams::new();
     for upstream in &config.upstreams {
@@ -43,7 +43,7 @@ pub(super) fn build(
             Some(kept) => Built { entry: entry(upstream, &kept.driver), ..kept.clone() },
             None => {
                 let before = old.get(&upstream.name).map(|old| &old.driver);
-                let driver = recipe.make(&upstream.name, egress, before)?;
+                let driver = recipe.make(&upstream.name, outside, before)?;
                 Built { made_from: recipe, entry: entry(upstream, &driver), driver }
             }
         };
@@ -87,8 +87,8 @@ pub(super) fn fetcher(config: &Fetch, egress: &Egress) -> Option<Arc<dyn FetchPo
 ///
 /// # Errors
 /// Usage: what the upstream names cannot be used.
-pub(crate) fn driver(upstream: &Upstream, places: &Surroundings, egress: &Egress) -> Result<Driver, Failure> {
-    Recipe::of(upstream, places, 1)?.make(&upstream.name, egress, None)
+pub(crate) fn driver(upstream: &Upstream, places: &Surroundings, outside: &Outside) -> Result<Driver, Failure> {
+    Recipe::of(upstream, places, 1)?.make(&upstream.name, outside, None)
 }
 
 /// The upstreams as admission knows them.

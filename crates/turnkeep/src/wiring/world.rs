@@ -1,8 +1,9 @@
-//! What a gateway takes from outside itself: time, chance, the way out, and, where a program embeds one, its store, its
+//! What a gateway takes from outside itself: time, chance, the way out, who starts processes, and, where a program embeds one, its store, its
 //! clients and its configurations.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use turnkeep_agents::supervise::Launch;
 use turnkeep_engine::ports::{Random, WallClock};
 use turnkeep_http::Listener;
 use turnkeep_store::{Store, SystemClock};
@@ -28,6 +29,8 @@ pub struct World {
     pub random: Arc<dyn Random>,
     /// Where connections may lead.
     pub egress: Egress,
+    /// Who starts agents' processes.
+    pub launch: Launch,
     /// An open store; `None`: the one that the configuration names is opened.
     pub store: Option<Arc<dyn Store>>,
     /// Where clients come from; `None`: the configuration's addresses.
@@ -41,6 +44,7 @@ impl World {
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
             egress: egress(),
+            launch: Launch::System,
             store: None,
             listeners: None,
         }
