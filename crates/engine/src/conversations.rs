@@ -22,7 +22,8 @@ use turnkeep_base::Fingerprint;
 use turnkeep_policy::Moment;
 use turnkeep_policy::conversations::again::{Arrival, EndKind};
 use turnkeep_policy::conversations::{
-    AGE, Change, CheckIn, CheckedIn, Clean, ConversationLease, Conversations, LeaseEnd, Loan, MAX_HANDLE, Record,
+    AGE, Change, CheckIn, CheckedIn, Clean, ConversationLease, Conversations, CountedEnd, Handling, LeaseEnd, Loan,
+    MAX_HANDLE, Record,
 };
 
 /// All conversations of one gateway.
@@ -43,6 +44,30 @@ pub struct Desk {
     pub advanced: Counter,
     /// Conversations that a turn was lent and that nobody goes on with.
     pub dropped: Counter,
+    /// Leases by how they ended.
+    pub ends: Ends,
+}
+
+/// How many leases have come to each end: a counter for each cell of the table that says what becomes of them.
+#[derive(Debug, Default)]
+pub struct Ends([[Counter; CountedEnd::ALL.len()]; Handling::ALL.len()]);
+
+impl Ends {
+    fn counter(&self, handling: Handling, end: CountedEnd) -> &Counter {
+        &self.0[handling as usize][end as usize]
+    }
+
+    /// Of this cell.
+    pub fn get(&self, handling: Handling, end: CountedEnd) -> u64 {
+        self.counter(handling, end).get()
+    }
+
+    /// Every cell.
+    pub fn all(&self) -> impl Iterator<Item = (Handling, CountedEnd, u64)> {
+        let cells =
+            Handling::ALL.into_iter().flat_map(|handling| CountedEnd::ALL.into_iter().map(move |end| (handling, end)));
+        cells.map(|(handling, end)| (handling, end, self.get(handling, end)))
+    }
 }
 
 #[derive(Default)]
@@ -75,6 +100,7 @@ impl Desk {
             restored: Counter::default(),
             advanced: Counter::default(),
             dropped: Counter::default(),
+            ends: Ends::default(),
         })
     }
 
@@ -232,6 +258,7 @@ impl Desk {
     /// Takes back what was lent. Gives what its end met here, and what became of it.
     pub(crate) fn check_in_telling(&self, loan: Loan, end: LeaseEnd) -> (Arrival, CheckedIn) {
         let now = self.admission.moment(Instant::now());
+        self.ends.counter(loan.record().handling, end.kind()).add();
         let told = self.with(now, |table| {
             let record = loan.record();
             let stands = self.stands(record);

@@ -733,6 +733,7 @@ impl Drive {
             // Who waits for this answer does not wait for this client.
             self.leading.retain(Leading::is_of_key);
             self.waiting = Waiting::Room;
+            self.engine.tally.paused_for_client.add();
             self.events.push(Event::Blocked);
         } else {
             self.waiting = Waiting::Body;

@@ -92,6 +92,8 @@ pub struct Tally {
     pub transient_replays: Counter,
     /// Requests that a second account's same refusal has convicted.
     pub corroborated: Counter,
+    /// Times that an answer was not read on until its client had taken more of it.
+    pub paused_for_client: Counter,
     /// Completed turns whose reply has arrived.
     pub delivered: Counter,
     /// Completed turns whose reply has not.
@@ -137,6 +139,7 @@ impl Default for Tally {
             pool_exhausted: Counter::default(),
             transient_replays: Counter::default(),
             corroborated: Counter::default(),
+            paused_for_client: Counter::default(),
             delivered: Counter::default(),
             undelivered: Counter::default(),
             client_gone_before_answer: Counter::default(),

@@ -64,8 +64,13 @@ impl Scrape {
         let tokens = tally.tokens().into_iter().map(|(kind, count)| (vec![("kind", kind.to_owned())], count));
         let deliveries = [("delivered", tally.delivered.get()), ("undelivered", tally.undelivered.get())];
         let deliveries = deliveries.into_iter().map(|(result, count)| (vec![("result", result.to_owned())], count));
+        let ends = gateway.engine.conversations.ends.all();
+        let ends = ends.map(|(handling, end, count)| {
+            (vec![("handling", handling.name().to_owned()), ("end", end.name().to_owned())], count)
+        });
         let snapshots = gateway.engine.admission.snapshots();
         let labelled = vec![
+            family("turnkeep_conversation_leases", "Leases that have ended, by how", ends.collect()),
             family("turnkeep_turns", "Turns that have ended", turns.collect()),
             family("turnkeep_attempts", "Attempts that have ended, by fault", attempts.collect()),
             family("turnkeep_faults", "Faults, by origin and upstream", faults.collect()),

@@ -86,6 +86,7 @@ pub fn counters(tally: &Tally, gateway: &Gateway) -> Vec<(&'static str, u64)> {
         ("pool_exhausted", tally.pool_exhausted.get()),
         ("transient_replays", tally.transient_replays.get()),
         ("corroborated", tally.corroborated.get()),
+        ("paused_for_client", tally.paused_for_client.get()),
         ("fault_records_lost", gateway.health.faults_lost()),
         ("unrecorded_turns", tally.unrecorded.get()),
         ("echoed", gateway.engine.bonds.echoes.get()),

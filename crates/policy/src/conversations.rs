@@ -13,7 +13,7 @@ pub mod lease;
 #[cfg(test)]
 mod tests;
 
-pub use lease::{CheckIn, Clean, Completed, ConversationLease, LeaseEnd, RefusalProof, Sent};
+pub use lease::{CheckIn, Clean, Completed, ConversationLease, CountedEnd, LeaseEnd, RefusalProof, Sent};
 
 use crate::moment::Moment;
 use crate::shelf::{Gone, Shelf, ShelfBounds};
@@ -42,6 +42,19 @@ pub enum Handling {
     Mutable,
     /// Each turn makes another one and leaves it as it is (a Responses chain).
     Immutable,
+}
+
+impl Handling {
+    /// All of them.
+    pub const ALL: [Handling; 2] = [Handling::Mutable, Handling::Immutable];
+
+    /// Its name in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Handling::Mutable => "mutable",
+            Handling::Immutable => "immutable",
+        }
+    }
 }
 
 /// A conversation as its upstream knows it.

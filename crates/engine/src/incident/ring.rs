@@ -65,6 +65,11 @@ impl Ring {
         (shelf.running.len(), shelf.ended.len())
     }
 
+    /// The turns that have ended and are kept, the oldest first.
+    pub fn ended(&self) -> Vec<TurnId> {
+        self.shelf.lock().ended.iter().map(|tape| tape.turn()).collect()
+    }
+
     /// None is kept.
     pub fn is_empty(&self) -> bool {
         self.len() == (0, 0)

@@ -72,6 +72,51 @@ pub enum LeaseEnd {
     },
 }
 
+/// The ends of leases, without what they carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CountedEnd {
+    /// [`LeaseEnd::Restored`].
+    Restored,
+    /// [`LeaseEnd::Advanced`].
+    Advanced,
+    /// [`LeaseEnd::Interrupted`].
+    Interrupted,
+    /// [`LeaseEnd::Dead`], and the upstream still knows it.
+    Dead,
+    /// [`LeaseEnd::Dead`], and the upstream does not know it any more.
+    Gone,
+}
+
+impl CountedEnd {
+    /// All of them.
+    pub const ALL: [CountedEnd; 5] =
+        [CountedEnd::Restored, CountedEnd::Advanced, CountedEnd::Interrupted, CountedEnd::Dead, CountedEnd::Gone];
+
+    /// Its name in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            CountedEnd::Restored => "restored",
+            CountedEnd::Advanced => "advanced",
+            CountedEnd::Interrupted => "interrupted",
+            CountedEnd::Dead => "dead",
+            CountedEnd::Gone => "gone",
+        }
+    }
+}
+
+impl LeaseEnd {
+    /// Which of them it is.
+    pub fn kind(&self) -> CountedEnd {
+        match self {
+            LeaseEnd::Restored { .. } => CountedEnd::Restored,
+            LeaseEnd::Advanced { .. } => CountedEnd::Advanced,
+            LeaseEnd::Interrupted => CountedEnd::Interrupted,
+            LeaseEnd::Dead { gone: false } => CountedEnd::Dead,
+            LeaseEnd::Dead { gone: true } => CountedEnd::Gone,
+        }
+    }
+}
+
 /// Whoever keeps the conversations.
 pub trait CheckIn: Send + Sync {
     /// Takes back what was lent. Called once for each loan; does no I/O and does not wait.
