@@ -186,7 +186,8 @@ impl Clients {
             | Client::Twice
             | Client::Again => None,
         };
-        let Some(link) = self.net.client(back) else { return false };
+        let Some((link, resets)) = self.net.client(back) else { return false };
+        outcome.resets |= resets;
         let Ok((mut sender, connection)) = http1::handshake(TokioIo::new(link)).await else { return false };
         // It ends with this function: a client that leaves takes its connection along.
         let mut serving = tokio::task::JoinSet::new();

@@ -1,6 +1,7 @@
 //! The gateway of a run, one life after the other: wired as the product wires it, over the run's clock, chance, store and
 //! network.
 
+use crate::agents::Starter;
 use crate::clock::Clock;
 use crate::net::{Net, WayOut, host};
 use crate::plan::{Family, Plan};
@@ -16,11 +17,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use turnkeep::commands::Failure;
 use turnkeep::config::Config;
 use turnkeep::wiring::{World, wire_in};
+use turnkeep_agents::supervise::Launch;
 use turnkeep_http::{Gateway, Limits, Listener};
 use turnkeep_store::MemoryStore;
 use turnkeep_upstream::Egress;
@@ -51,6 +54,9 @@ pub fn config(plan: &Plan, changes: &Changes) -> String {
     for caller in 0..plan.callers {
         put(format!("[[keys]]\nname = \"c{caller}\"\nsecret = {:?}\nscopes = [\"chat\", \"viewer\"]", key(caller)));
     }
+    if plan.queue_places > 0 {
+        put(format!("[tuning]\nqueue_places = {}", plan.queue_places));
+    }
     for upstream in &plan.upstreams {
         let family = upstream.family;
         let (kind, path) = match family {
@@ -61,22 +67,36 @@ pub fn config(plan: &Plan, changes: &Changes) -> String {
             Family::Connect => ("connect", ""),
             Family::Cascade => ("cascade", ""),
             Family::Devin => ("devin", ""),
+            Family::Acp => ("acp", ""),
         };
-        put(format!(
-            "[[upstreams]]\nname = {:?}\nkind = \"{kind}\"\nbase_url = \"http://{}{path}\"",
-            family.name(),
-            host(family)
-        ));
+        put(format!("[[upstreams]]\nname = {:?}\nkind = \"{kind}\"", family.name()));
+        put(match family {
+            Family::Acp => "command = [\"agent\"]".to_owned(),
+            Family::Chat
+            | Family::Messages
+            | Family::Responses
+            | Family::Gemini
+            | Family::Connect
+            | Family::Cascade
+            | Family::Devin => format!("base_url = \"http://{}{path}\"", host(family)),
+        });
         if plan.finish {
             put("on_client_gone = { finish = { max_tokens = 2000, max_seconds = 30 } }".into());
         }
         for account in (0..upstream.accounts).filter(|account| !changes.removed.contains(&(family, *account))) {
             let rotated = changes.rotated.get(&(family, account)).copied().unwrap_or_default();
-            put(format!(
-                "[[upstreams.accounts]]\nname = \"a{account}\"\nsecret = {:?}\nmax_in_flight = {}",
-                secret(family, account, rotated),
-                upstream.max_in_flight
-            ));
+            let secret = secret(family, account, rotated);
+            put(format!("[[upstreams.accounts]]\nname = \"a{account}\"\nmax_in_flight = {}", upstream.max_in_flight));
+            put(match family {
+                Family::Acp => format!("home = \"home-{account}\"\nenv = {{ AGENT_WORD = {secret:?} }}"),
+                Family::Chat
+                | Family::Messages
+                | Family::Responses
+                | Family::Gemini
+                | Family::Connect
+                | Family::Cascade
+                | Family::Devin => format!("secret = {secret:?}"),
+            });
             if family == Family::Devin {
                 put("organization = \"org-1\"".into());
             }
@@ -97,6 +117,7 @@ pub struct Running {
     pub gateway: Arc<Gateway>,
     way_out: Arc<WayOut>,
     life: Arc<Life>,
+    recovered: usize,
     configs: mpsc::Sender<Config>,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<Result<(), Failure>>,
@@ -110,12 +131,14 @@ pub struct Ground {
     pub trace: Arc<Trace>,
     pub committed: Arc<MemoryStore>,
     pub seen: Arc<Mutex<Seen>>,
+    /// Where its configuration would be, and agents' working directories are.
+    pub folder: TempDir,
 }
 
 impl Ground {
     /// Starts the gateway's life of this number.
     pub async fn start(&self, life: u32, changes: &Changes) -> Result<Running> {
-        let config = read(&self.plan, changes)?;
+        let config = read(&self.plan, changes, self.folder.path())?;
         let mut stream = Stream::of(self.plan.seed, &format!("store {life}"));
         let commit = Duration::from_micros(stream.within(50..=4000));
         let store = Life::open(self.committed.clone(), self.seen.clone(), self.trace.clone(), commit);
@@ -126,10 +149,12 @@ impl Ground {
             clock: self.clock.clone(),
             random: Arc::new(Chance::of(self.plan.seed, life)),
             egress: Egress::Dialled(way_out.clone()),
+            launch: Launch::By(Arc::new(Starter(self.net.clone()))),
             store: Some(store.clone()),
             listeners: Some(vec![Listener::Links(front, SocketAddr::from(([127, 0, 0, 1], 4141)))]),
         };
         let wired = wire_in(config, Limits::default(), world).await.map_err(|failure| anyhow!("{failure}"))?;
+        let recovered = wired.recovered;
         let (configs, brought) = mpsc::channel(16);
         let wired = wired.fed(brought);
         let gateway = wired.gateway().clone();
@@ -139,21 +164,26 @@ impl Ground {
             let _ = stopped.await;
         }));
         self.trace.note(format_args!("the gateway starts, life {life}"));
-        Ok(Running { gateway, way_out, life: store, configs, stop: Some(stop), serving })
+        Ok(Running { gateway, way_out, life: store, recovered, configs, stop: Some(stop), serving })
     }
 }
 
-fn read(plan: &Plan, changes: &Changes) -> Result<Config> {
-    Config::parse(&config(plan, changes), Path::new("sim.toml"), [])
+fn read(plan: &Plan, changes: &Changes, folder: &Path) -> Result<Config> {
+    Config::parse(&config(plan, changes), &folder.join("sim.toml"), [])
         .map_err(|errors| anyhow!("{errors}"))
         .context("the run's configuration")
 }
 
 impl Running {
+    /// Attempts of the life before that had no end.
+    pub fn recovered(&self) -> usize {
+        self.recovered
+    }
+
     /// Brings another configuration.
-    pub async fn reload(&self, plan: &Plan, changes: &Changes) -> Result<()> {
+    pub async fn reload(&self, ground: &Ground, changes: &Changes) -> Result<()> {
         // A gateway that has ended takes nothing up.
-        let _ = self.configs.send(read(plan, changes)?).await;
+        let _ = self.configs.send(read(&ground.plan, changes, ground.folder.path())?).await;
         Ok(())
     }
 

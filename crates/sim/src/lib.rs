@@ -2,6 +2,7 @@
 //! connections to real labs, with clients that leave, networks that break and processes that die. A run is a plan drawn from
 //! a seed; the same seed does the same, to the byte of its trace. `docs/simulation.md` tells what is looked at.
 
+mod agents;
 mod ask;
 pub mod bugs;
 mod client;
@@ -12,6 +13,7 @@ mod link;
 mod logs;
 pub mod marks;
 mod net;
+mod panics;
 mod pipe;
 pub mod plan;
 mod reply;

@@ -1,6 +1,9 @@
 //! `turnkeep-sim`: runs seeds, the corpus and written plans, makes failing plans smaller, and proves that a seed does the
 //! same twice.
 
+#[cfg(feature = "seeded-bugs")]
+mod score;
+
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Parser, Subcommand};
 use std::collections::BTreeSet;
@@ -64,6 +67,9 @@ enum What {
         /// Stop at the first failure, and write nothing down.
         #[arg(long)]
         first: bool,
+        /// End the process with a failure if a run has not ended after so many seconds more.
+        #[arg(long)]
+        patience: Option<u64>,
     },
     /// Put each bug in, and see that it is found (needs the feature `seeded-bugs`).
     #[cfg(feature = "seeded-bugs")]
@@ -71,9 +77,12 @@ enum What {
         /// Only these.
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
-        /// Seconds for each.
+        /// Seconds of simulation for each.
         #[arg(long, default_value_t = 5)]
         seconds: u64,
+        /// Bugs at once; 0: one for each core.
+        #[arg(long, default_value_t = 0)]
+        jobs: usize,
         /// Write the score here.
         #[arg(long)]
         out: Option<PathBuf>,
@@ -146,11 +155,14 @@ fn go(what: What) -> Result<()> {
             ));
             judge(&plan, &report)
         }
-        What::Corpus { from, seeds, seconds, jobs, unmarked, first } => {
+        What::Corpus { from, seeds, seconds, jobs, unmarked, first, patience } => {
+            if let Some(patience) = patience {
+                watch_over(Duration::from_secs(seconds.unwrap_or_default() + patience));
+            }
             corpus(from, seeds, seconds, jobs, unmarked, first)
         }
         #[cfg(feature = "seeded-bugs")]
-        What::Bugs { only, seconds, out } => bugs(&only, seconds, out.as_deref()),
+        What::Bugs { only, seconds, jobs, out } => score::bugs(&only, seconds, cores(jobs), out.as_deref()),
         What::Regressions => regressions(),
         What::Explore { depth, states } => {
             walk::<Accounts>("two accounts", depth, states)?;
@@ -205,9 +217,24 @@ fn judge(plan: &Plan, report: &Report) -> Result<()> {
     )
 }
 
+/// So many at once; 0: one for each core.
+fn cores(jobs: usize) -> usize {
+    if jobs == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { jobs }
+}
+
+/// Ends this process when it has taken so long: a run that does not end is a failure, too.
+fn watch_over(most: Duration) {
+    std::thread::spawn(move || {
+        std::thread::sleep(most);
+        // Nowhere is left to say that it cannot be said.
+        let _ = writeln!(std::io::stderr(), "a run does not end");
+        std::process::exit(3);
+    });
+}
+
 fn corpus(from: u64, seeds: u64, seconds: Option<u64>, jobs: usize, unmarked: bool, first: bool) -> Result<()> {
     let begun = Instant::now();
-    let jobs = if jobs == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { jobs };
+    let jobs = cores(jobs);
     let until = seconds.map(|seconds| begun + Duration::from_secs(seconds));
     let worker = |number: usize| -> Vec<(u64, Result<Report>)> {
         let mut done = Vec::new();
@@ -274,59 +301,6 @@ fn corpus(from: u64, seeds: u64, seconds: Option<u64>, jobs: usize, unmarked: bo
     }
     if !never.is_empty() && !unmarked {
         bail!("what must occur somewhere did not: {never:?}");
-    }
-    Ok(())
-}
-
-/// Puts each bug into processes of this program, and tells which are found, by what.
-#[cfg(feature = "seeded-bugs")]
-fn bugs(only: &[String], seconds: u64, out: Option<&Path>) -> Result<()> {
-    use std::fmt::Write as _;
-    let program = std::env::current_exe()?;
-    let chosen =
-        turnkeep_sim::bugs::BUGS.iter().filter(|(name, _)| only.is_empty() || only.iter().any(|one| one == name));
-    let (mut table, mut caught, mut all) = (String::new(), 0, 0);
-    // Without a bug nothing is to be found, or nothing that is found says anything.
-    for (name, rule) in chosen.chain([&("none", "nothing is wrong")]) {
-        let mut walking = Command::new(&program);
-        walking.args(["explore", "--depth", "9", "--states", "60000"]);
-        let walked = walking.env("TURNKEEP_SEEDED_BUG", name).output()?;
-        let walked = String::from_utf8_lossy(&walked.stderr).into_owned();
-        let walked = walked.lines().find_map(|line| line.strip_prefix("invariant ")?.split_once(':'));
-        let walked = walked.map(|(number, _)| format!("invariant {number}, exploration"));
-        let mut command = Command::new(&program);
-        command.args(["corpus", "--first", "--unmarked", "--jobs", "1", "--seconds"]).arg(seconds.to_string());
-        let output = if walked.is_none() { Some(command.env("TURNKEEP_SEEDED_BUG", name).output()?) } else { None };
-        let crashed = output.as_ref().is_some_and(|output| !output.status.success());
-        let said = output.map(|output| String::from_utf8_lossy(&output.stderr).into_owned()).unwrap_or_default();
-        let found = walked.or_else(|| {
-            said.lines().find_map(|line| {
-                let (seed, broken) = line.split_once(": invariant ")?;
-                let (number, _) = broken.split_once(':')?;
-                Some(format!("invariant {number}, seed {seed}"))
-            })
-        });
-        if *name == "none" {
-            if let Some(found) = found {
-                bail!("without a bug something is found, too: {found}");
-            }
-            continue;
-        }
-        all += 1;
-        caught += u32::from(found.is_some());
-        let found = found.unwrap_or_else(|| if crashed { "a crash".into() } else { "-".into() });
-        say(format_args!("{name}: {found}"));
-        // A string takes all that is written to it.
-        let _ = writeln!(table, "| `{name}` | {rule} | {found} |");
-    }
-    say(format_args!("caught {caught} of {all}"));
-    if let Some(file) = out {
-        let text = format!(
-            "caught {caught} of {all}\n\nBy the exploration to 9 events, and else by the simulation in at most {seconds} s for each bug, one process on one core. \
-             Written by `turnkeep-sim bugs`; what the bugs are is said in `crates/sim/src/bugs.rs`.\n\n\
-             | bug | what it does | found by |\n|---|---|---|\n{table}"
-        );
-        std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
     Ok(())
 }

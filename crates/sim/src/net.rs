@@ -1,6 +1,7 @@
 //! The network of a run: the upstreams, each a lab of its own behind simulated connections, and the way clients take to the
 //! gateway that runs.
 
+use crate::agents::Agents;
 use crate::link::{Accepted, Cutter, End, Line, connect};
 use crate::pipe::{Befalls, Carries};
 use crate::plan::{Family, Plan};
@@ -17,7 +18,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use turnkeep_http::Link;
-use turnkeep_lab::Lab;
+use turnkeep_lab::{Lab, Script};
 use turnkeep_upstream::{Dial, Dialled};
 
 /// Clients' connections that wait to be accepted.
@@ -38,8 +39,13 @@ struct Upstream {
 
 /// Everything that connects.
 pub struct Net {
-    seed: u64,
-    trace: Arc<Trace>,
+    pub seed: u64,
+    /// Of a hundred connections, how many are rough; none once all is healed.
+    rough: u64,
+    healed: AtomicBool,
+    pub trace: Arc<Trace>,
+    /// Upstreams that are processes.
+    pub agents: Agents,
     upstreams: Mutex<BTreeMap<String, Upstream>>,
     clients: AtomicU64,
     accepted: Mutex<Vec<Cutter>>,
@@ -57,10 +63,14 @@ impl Net {
             let lab = Lab::unbound(script::of(plan, family));
             (host(family), Upstream { lab, refused_until: None, connections: Vec::new(), made: 0 })
         };
-        let upstreams = plan.upstreams.iter().map(|upstream_| upstream(upstream_.family)).collect();
+        let upstreams =
+            plan.upstreams.iter().map(|one| one.family).filter(|family| *family != Family::Acp).map(upstream).collect();
         Arc::new(Net {
             seed: plan.seed,
+            rough: u64::from(plan.rough),
+            healed: AtomicBool::new(false),
             trace,
+            agents: Agents::of(plan),
             upstreams: Mutex::new(upstreams),
             clients: AtomicU64::new(0),
             accepted: Mutex::default(),
@@ -100,29 +110,63 @@ impl Net {
         none || self.ended.lock().is_some_and(|at| at >= since)
     }
 
-    /// A client's connection; `None`: it is refused.
-    pub fn client(&self, back: Option<Befalls>) -> Option<End> {
+    /// A client's connection, and whether it will be reset by the network; `None`: it is refused.
+    pub fn client(&self, back: Option<Befalls>) -> Option<(End, bool)> {
         let number = self.clients.fetch_add(1, Ordering::Relaxed);
         let mut stream = Stream::of(self.seed, &format!("client line {number}"));
-        let line = Line { carries: carries(&mut stream), there: None, back };
+        let line = self.line(&mut stream, back);
         let front = self.front.lock().clone()?;
         let (mine, theirs) = connect(self.seed, &format!("client {number}"), line);
         let mut accepted = self.accepted.lock();
         accepted.retain(Cutter::is_open);
         accepted.push(theirs.cutter());
+        let resets = [line.there, line.back].iter().any(|befalls| matches!(befalls, Some(Befalls::Reset(_))));
         front.try_send(Box::new(Accepted(Arc::new(theirs)))).ok()?;
-        Some(mine)
+        Some((mine, resets))
+    }
+
+    /// What a connection is like that a client makes, or the gateway: rough in one of its directions, or in none, if nothing
+    /// is planned.
+    fn line(&self, stream: &mut Stream, planned: Option<Befalls>) -> Line {
+        let carries = carries(stream);
+        if planned.is_some() || self.healed.load(Ordering::Relaxed) || !stream.percent(self.rough) {
+            return Line { carries, there: None, back: planned };
+        }
+        let at = stream.within(0..=3000);
+        // No longer than a client may read nothing, nor an upstream say nothing.
+        let befalls = if stream.percent(70) {
+            Befalls::Stall(at, Duration::from_millis(stream.within(100..=20_000)))
+        } else {
+            Befalls::Reset(at)
+        };
+        if stream.percent(50) {
+            Line { carries, there: Some(befalls), back: None }
+        } else {
+            Line { carries, there: None, back: Some(befalls) }
+        }
+    }
+
+    /// A pipe of this process: one that is never rough.
+    pub fn pipe(&self, name: &str) -> Line {
+        let mut stream = Stream::of(self.seed, &format!("pipes of {name}"));
+        Line { carries: carries(&mut stream), there: None, back: None }
     }
 
     /// Refuses connections to an upstream for a time.
     pub fn refuse(&self, family: Family, time: Duration) {
+        if family == Family::Acp {
+            self.agents.refuse(time);
+        }
         if let Some(upstream) = self.upstreams.lock().get_mut(&host(family)) {
             upstream.refused_until = Some(Instant::now() + time);
         }
     }
 
-    /// Resets every connection to an upstream.
+    /// Resets every connection to an upstream; kills its processes.
     pub fn cut(&self, family: Family) {
+        if family == Family::Acp {
+            self.agents.kill();
+        }
         if let Some(upstream) = self.upstreams.lock().get_mut(&host(family)) {
             upstream.connections.drain(..).for_each(Cutter::cut);
         }
@@ -130,6 +174,7 @@ impl Net {
 
     /// Resets every connection that a gateway has, to upstreams and to clients: its process is gone.
     pub fn cut_all(&self) {
+        self.agents.kill();
         self.accepted.lock().drain(..).for_each(Cutter::cut);
         for upstream in self.upstreams.lock().values_mut() {
             upstream.connections.drain(..).for_each(Cutter::cut);
@@ -138,18 +183,43 @@ impl Net {
 
     /// An upstream forgets the conversations that it keeps.
     pub fn forget(&self, family: Family) {
+        if family == Family::Acp {
+            self.agents.kill();
+        }
         self.lab(family, |lab| {
             lab.restart_cascade();
             lab.forget_kept_answers();
         });
     }
 
+    /// From now on upstreams answer by these scripts; an upstream counts requests anew.
+    fn script(&self, of: impl Fn(Family) -> Script) {
+        for family in Family::ALL {
+            self.lab(family, |lab| lab.set_script(of(family)));
+        }
+    }
+
+    /// Every upstream fails from now on; or, with a plan, goes on as that has it.
+    pub fn outage(&self, over: Option<&Plan>) {
+        match over {
+            None => {
+                self.script(|_| script::outage());
+                self.agents.script(|_| script::outage());
+            }
+            Some(plan) => {
+                self.script(|family| script::of(plan, family));
+                self.agents.script(|account| script::of_agent(plan, account));
+            }
+        }
+    }
+
     /// From now on nothing goes wrong upstream.
     pub fn heal(&self) {
-        for upstream in self.upstreams.lock().values_mut() {
-            upstream.lab.set_script(script::healthy());
-            upstream.refused_until = None;
-        }
+        self.healed.store(true, Ordering::Relaxed);
+        self.script(|_| script::healthy());
+        self.agents.script(|_| script::healthy_agent());
+        self.agents.refuse(Duration::ZERO);
+        self.upstreams.lock().values_mut().for_each(|upstream| upstream.refused_until = None);
     }
 
     fn dial(&self, host: &str) -> io::Result<End> {
@@ -162,7 +232,7 @@ impl Net {
         upstream.made += 1;
         let name = format!("{host} {}", upstream.made);
         let mut stream = Stream::of(self.seed, &format!("line {name}"));
-        let line = Line { carries: carries(&mut stream), there: None, back: None };
+        let line = self.line(&mut stream, None);
         let (mine, theirs) = connect(self.seed, &name, line);
         upstream.connections.retain(Cutter::is_open);
         upstream.connections.push(mine.cutter());
@@ -176,7 +246,7 @@ fn carries(stream: &mut Stream) -> Carries {
     let slowest = stream.one_of(&[100, 1000, 20_000]);
     Carries {
         delay_us: (50, 50 + slowest),
-        piece: stream.one_of(&[7, 200, 1500, 1500, 1500, 16_384, 16_384, 16_384]),
+        piece: if stream.percent(5) { 7 } else { stream.one_of(&[200, 1500, 1500, 1500, 16_384, 16_384, 16_384]) },
         window: stream.one_of(&[2048, 65_536]) as usize,
     }
 }

@@ -21,6 +21,12 @@ pub struct Plan {
     pub pace_ms: u64,
     /// `on_client_gone = finish` where true.
     pub finish: bool,
+    /// Turns that may wait for an account at once; 0: as many as usual.
+    #[serde(default)]
+    pub queue_places: u16,
+    /// Of a hundred connections, so many stall for a while or are reset, in either direction.
+    #[serde(default)]
+    pub rough: u8,
     /// What clients do.
     pub talks: Vec<Talk>,
     /// What goes wrong in answers.
@@ -47,11 +53,13 @@ pub enum Family {
     Cascade,
     /// Sessions of Devin.
     Devin,
+    /// Agents of the Agent Client Protocol, which are processes.
+    Acp,
 }
 
 impl Family {
     /// All of them.
-    pub const ALL: [Family; 7] = [
+    pub const ALL: [Family; 8] = [
         Family::Chat,
         Family::Messages,
         Family::Responses,
@@ -59,6 +67,7 @@ impl Family {
         Family::Connect,
         Family::Cascade,
         Family::Devin,
+        Family::Acp,
     ];
 
     /// The upstream's name, its host and its model.
@@ -71,12 +80,18 @@ impl Family {
             Family::Connect => "connect",
             Family::Cascade => "cascade",
             Family::Devin => "devin",
+            Family::Acp => "acp",
         }
+    }
+
+    /// A turn of it lasts as long as it must.
+    pub fn works_long(self) -> bool {
+        matches!(self, Family::Devin | Family::Acp)
     }
 
     /// It keeps conversations that go on.
     pub fn keeps(self) -> bool {
-        matches!(self, Family::Responses | Family::Cascade | Family::Devin)
+        matches!(self, Family::Responses | Family::Cascade | Family::Devin | Family::Acp)
     }
 }
 
@@ -257,4 +272,6 @@ pub enum Happens {
     Cut(Family),
     /// An upstream forgets its conversations.
     Forget(Family),
+    /// Every upstream fails, for so many milliseconds.
+    Outage(u64),
 }

@@ -6,6 +6,7 @@ use crate::gateway::{Changes, Ground, Running};
 use crate::logs;
 use crate::marks::{Mark, Marks};
 use crate::net::Net;
+use crate::panics;
 use crate::plan::{Client, Dialect, Event, Family, Happens, Plan, Talk, Turn};
 use crate::store::{Event as Noted, Seen};
 use crate::streams::Stream;
@@ -25,6 +26,8 @@ use turnkeep_store::{MemoryStore, Store as _};
 
 /// Until a system whose clients have gone is at rest, at most: receipts, polls and clocks that still run.
 const REST: Duration = Duration::from_secs(2 * 60 * 60);
+/// Turns that find an endpoint out of reach until it is set aside, at most.
+const FAULTS_THAT_EJECT: usize = 12;
 /// Penalties end within a day, and what the clocks add.
 const DAY: Duration = Duration::from_secs(26 * 60 * 60);
 
@@ -68,6 +71,8 @@ struct Scene {
 }
 
 async fn carry_out(plan: Plan) -> Result<Report> {
+    panics::count();
+    let panicked = panics::so_far();
     let trace = Trace::begin();
     let clock = Arc::new(Clock::begin());
     let net = Net::of(&plan, trace.clone());
@@ -76,7 +81,8 @@ async fn carry_out(plan: Plan) -> Result<Report> {
     secret.iter_mut().for_each(|byte| *byte = stream.within(0..=255) as u8);
     let committed = Arc::new(MemoryStore::seeded(clock.clone(), secret));
     let seen = Arc::new(Mutex::new(Seen::default()));
-    let ground = Ground { plan, net, clock, trace, committed, seen };
+    let folder = tempfile::tempdir()?;
+    let ground = Ground { plan, net, clock, trace, committed, seen, folder };
     let (watch, marks) = (Arc::new(Watch::default()), Arc::new(Marks::default()));
     let (deliveries, _reading) = logs::read(watch.clone());
     let mut scene = Scene {
@@ -127,6 +133,12 @@ async fn carry_out(plan: Plan) -> Result<Report> {
         marks.told(outcome);
     }
     watch.delivered(&outcomes, &deliveries.lock());
+    let committed = scene.ground.committed.ledger_entries(usize::MAX).await.unwrap_or_default();
+    watch.undelivered(&scene.ground.seen.lock(), &committed, &deliveries.lock());
+    marks.tries(&watch.tries());
+    if panics::so_far() > panicked {
+        watch.broken(0, format_args!("something has panicked: {}", panics::last()));
+    }
     scene.conversations(&outcomes);
     let (turns, logged) = (outcomes.len() as u64, deliveries.lock().len());
     let trace = &scene.ground.trace;
@@ -145,8 +157,9 @@ async fn look(
         trace.step().await;
         let running = running.lock().clone();
         if let Some(running) = running {
-            watch.step(&running, &seen);
-            marks.step(&running);
+            let accounts = running.gateway.engine().admission.snapshots();
+            watch.step(&running, &accounts, &seen);
+            marks.step(&running, &accounts);
         }
     }
 }
@@ -157,6 +170,8 @@ fn timeline(events: &[Event]) -> Vec<Event> {
         Happens::Remove(family, account, ms) => {
             Some(Event { at_ms: event.at_ms + ms, what: Happens::Remove(family, account, 0) })
         }
+        // An outage of no time is its end.
+        Happens::Outage(ms) => Some(Event { at_ms: event.at_ms + ms, what: Happens::Outage(0) }),
         Happens::Crash(_)
         | Happens::Drain
         | Happens::Rotate(..)
@@ -178,6 +193,8 @@ impl Scene {
     async fn start(&mut self) -> Result<()> {
         let running = self.ground.start(self.life, &self.changes).await?;
         self.life += 1;
+        self.watch.begins(&running.gateway);
+        self.marks.begins(&running);
         *self.running.lock() = Some(Arc::new(running));
         Ok(())
     }
@@ -200,8 +217,10 @@ impl Scene {
             Happens::Crash(ms) => {
                 let running = self.take().await?;
                 self.marks.crash(&running);
-                self.watch.ends(&running);
-                self.ground.seen.lock().note(Noted::Disturbed);
+                let accounts = running.gateway.engine().admission.snapshots();
+                self.watch.step(&running, &accounts, &self.ground.seen);
+                self.watch.ends(&running.gateway, false);
+                self.ground.seen.lock().note(Noted::Died);
                 running.crash(&self.ground.net);
                 self.crashed = true;
                 sleep(Duration::from_millis(ms)).await;
@@ -210,8 +229,10 @@ impl Scene {
             Happens::Drain => {
                 let running = self.take().await?;
                 self.marks.drain(&running);
-                self.watch.ends(&running);
+                let gateway = running.gateway.clone();
                 running.drain(&self.ground.net).await?;
+                self.watch.ends(&gateway, true);
+                self.ground.seen.lock().note(Noted::Ended);
                 self.start().await?;
             }
             Happens::Remove(family, account, ms) => {
@@ -231,12 +252,13 @@ impl Scene {
                 self.reload().await?;
             }
             Happens::Jump(ms) => {
-                self.ground.seen.lock().note(Noted::Disturbed);
+                self.ground.seen.lock().note(Noted::Jumped);
                 self.ground.clock.jump(ms);
             }
             Happens::Refuse(family, ms) => self.ground.net.refuse(family, Duration::from_millis(ms)),
             Happens::Cut(family) => self.ground.net.cut(family),
             Happens::Forget(family) => self.ground.net.forget(family),
+            Happens::Outage(ms) => self.ground.net.outage((ms == 0).then_some(&self.ground.plan)),
         }
         Ok(())
     }
@@ -245,7 +267,7 @@ impl Scene {
         let running = self.running.lock().clone();
         if let Some(running) = running {
             self.marks.reload(&running);
-            running.reload(&self.ground.plan, &self.changes).await?;
+            running.reload(&self.ground, &self.changes).await?;
         }
         Ok(())
     }
@@ -261,6 +283,12 @@ impl Scene {
         sleep(Duration::from_secs(1)).await;
         self.watch.count_gone(&self.ground.seen.lock());
         self.watch.rest(&running);
+        for upstream in &self.ground.plan.upstreams {
+            let open = self.ground.net.lab(upstream.family, turnkeep_lab::Lab::in_flight).unwrap_or_default();
+            if open > 0 {
+                self.watch.broken(10, format_args!("{} still answers {open} calls", upstream.family.name()));
+            }
+        }
         self.serves_again(&running, clients).await;
         let committed = self.ground.committed.ledger_entries(usize::MAX).await.unwrap_or_default();
         self.watch.ledger(&self.ground.seen.lock(), &committed, self.crashed);
@@ -291,17 +319,31 @@ impl Scene {
             let turns: Vec<String> = said.map(|message| message.message.clone()).collect();
             heard.conversation(&format!("session {}", session.session_id), &turns, &self.watch);
         }
+        for (name, turns) in self.ground.net.agents.sessions() {
+            heard.conversation(&name, &turns, &self.watch);
+        }
     }
 
-    /// The endpoint that turns go to first is tried again, though others could serve.
+    /// The endpoint that turns go to first is tried again, though others could serve. In some runs it is set aside for that.
     async fn first_is_probed(&self, running: &Arc<Running>, clients: &Arc<Clients>) {
         let admission = &running.gateway.engine().admission;
-        let Some(first) = self.ground.plan.upstreams.first().map(|upstream| upstream.family.name()) else { return };
+        let Some(family) = self.ground.plan.upstreams.first().map(|upstream| upstream.family) else { return };
+        let first = family.name();
         let ejected = || admission.upstreams().iter().any(|one| *one.name == *first && one.ejected_until.is_some());
         let serves = admission
             .snapshots()
             .iter()
             .any(|account| *account.id.upstream == *first && matches!(account.standing.status(), Status::Active));
+        if self.ground.plan.seed.is_multiple_of(4) && self.ground.plan.upstreams.len() > 1 {
+            self.ground.net.refuse(family, Duration::from_secs(600));
+            for round in 0..FAULTS_THAT_EJECT {
+                if ejected() {
+                    break;
+                }
+                clients.clone().go(4_000_000 + round, one_turn("any")).await;
+            }
+            self.ground.net.refuse(family, Duration::ZERO);
+        }
         for round in 0..8 {
             if !ejected() || !serves {
                 return;
@@ -349,6 +391,12 @@ impl Scene {
             }
         }
         self.first_is_probed(running, clients).await;
+        for upstream in &self.ground.plan.upstreams {
+            // A try that ends without saying anything of the account keeps nobody out.
+            let mut talk = one_turn(upstream.family.name());
+            talk.turns.iter_mut().for_each(|turn| (turn.words, turn.client) = (300, Client::LeavesAfter(30)));
+            clients.clone().go(5_000_000 + upstream.family as usize, talk).await;
+        }
         for upstream in &self.ground.plan.upstreams {
             let usable = admission.snapshots().into_iter().any(|account| {
                 *account.id.upstream == *upstream.family.name()

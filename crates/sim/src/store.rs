@@ -34,16 +34,24 @@ pub struct Seen(Vec<(Instant, Event)>);
 /// One thing of it, and what befell the run meanwhile.
 #[derive(Debug)]
 pub enum Event {
-    /// An attempt was opened, and that was committed.
+    /// An attempt is to be opened.
+    Opens(AttemptId),
+    /// It was, and that was committed.
     Opened(AttemptId, AccountId),
     /// It goes on with a conversation that is changed by it.
     GoesOn(AttemptId),
     /// An attempt was closed.
     Closed(AttemptClosed),
+    /// A turn was answered with what had been made for another.
+    Again(TurnId),
     /// A fault was noted.
     Fault(FaultRecord),
-    /// A process has ended, or the wall clock was set: what is measured over it says nothing.
-    Disturbed,
+    /// The process has died: what it had not written yet is lost.
+    Died,
+    /// The process was told to end, and has written everything down.
+    Ended,
+    /// The wall clock was set: what is measured by it over the end of a process says nothing.
+    Jumped,
     /// An account has another secret.
     Rotated(AccountId),
     /// An account was taken out of the configuration.
@@ -163,6 +171,7 @@ impl Life {
 impl Ledger for Life {
     fn open(&self, entry: AttemptOpened) -> BoxFuture<'_, Result<(), StoreError>> {
         let (attempt, account, goes_on) = (entry.attempt, entry.account.clone(), entry.conversation.is_some());
+        self.seen.lock().note(Event::Opens(attempt));
         let opened = self.commit_unless(true, move |store| store.open(entry));
         Box::pin(async move {
             opened.await?;
@@ -195,6 +204,7 @@ impl Ledger for Life {
 
     fn again(&self, entry: AnsweredAgain) {
         self.trace.note(format_args!("store notes a turn answered again: {}", entry.how.name()));
+        self.seen.lock().note(Event::Again(entry.turn));
         self.push(move |store| store.again(entry));
     }
 }

@@ -3,19 +3,25 @@
 
 mod accounts;
 pub mod heard;
+mod restart;
 
 use crate::client::Outcome;
 use crate::gateway::Running;
+use crate::marks::Mark;
 use crate::plan::{Family, Plan};
 use crate::reply::End;
 use crate::store::{Event, Seen};
 use accounts::{Accounts, counts};
 use parking_lot::Mutex;
+use restart::Before;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::Instant;
 use turnkeep_base::limit::{MAX_ATTEMPTS, MAX_DISPATCHES, RECEIPT_WAIT};
-use turnkeep_base::{AttemptId, FaultKind, TurnId};
+use turnkeep_base::{AccountId, AttemptId, FaultKind, TurnId};
+use turnkeep_engine::incident::replay;
+use turnkeep_engine::ports::AttemptOutcome;
+use turnkeep_http::Gateway;
 use turnkeep_policy::Moment;
 use turnkeep_policy::accounts::{Snapshot, Status};
 use turnkeep_store::LedgerEntry;
@@ -27,6 +33,8 @@ const LONGEST_TURN: Duration = Duration::from_secs(60 * 60);
 /// The longest attempt of a plan: 2 000 words at 200 ms each, read by a client that waits 60 times for 2 s, of an upstream that
 /// comes 90 s late; and the clocks that end one whose upstream says nothing any more.
 const STALLED: Duration = Duration::from_secs(15 * 60);
+/// How soon a write that nobody waits for is committed.
+const COMMITTED_WITHIN: Duration = Duration::from_millis(10);
 /// How soon a slot that is free finds whoever waits for it.
 const WAKES_WITHIN: Duration = Duration::from_secs(3);
 /// Violations that are kept.
@@ -41,6 +49,8 @@ pub struct Watch {
     idle: Mutex<Option<Instant>>,
     /// Conversations that upstreams said are gone, and that were dropped, over all lives.
     gone: Mutex<(u64, u64)>,
+    /// How the last life has ended, until the next one begins.
+    before: Mutex<Option<Before>>,
 }
 
 impl Watch {
@@ -58,14 +68,13 @@ impl Watch {
     }
 
     /// After a step.
-    pub fn step(&self, running: &Running, seen: &Mutex<Seen>) {
+    pub fn step(&self, running: &Running, snapshots: &[Snapshot], seen: &Mutex<Seen>) {
         let admission = &running.gateway.engine().admission;
         let at = Instant::now();
         let mut accounts = self.accounts.lock();
         accounts.take(&seen.lock(), self);
         let now = admission.present();
-        let snapshots = admission.snapshots();
-        for account in &snapshots {
+        for account in snapshots {
             if account.in_flight > account.max_in_flight {
                 self.broken(
                     1,
@@ -74,7 +83,7 @@ impl Watch {
             }
             accounts.look(account, now, at, self);
         }
-        self.waiters(admission.waiting(), &snapshots, now, at);
+        self.waiters(admission.waiting(), snapshots, now, at);
     }
 
     /// Nobody waits for a slot while nothing runs and every account could serve.
@@ -127,7 +136,7 @@ impl Watch {
             return self
                 .broken(9, format_args!("client {at} was told {:?}, which no upstream begins with", short(text)));
         }
-        if matches!(outcome.end, End::Finished(_)) && !text.ends_with("answering.") {
+        if matches!(outcome.end, End::Finished(_)) && !ENDS.iter().any(|end| text.ends_with(end)) {
             self.broken(9, format_args!("client {at} was told that this is all: {:?}", short(text)));
         }
         if text.matches(BEGINS).count() > 1 && !text.contains("Devin") {
@@ -156,24 +165,24 @@ impl Watch {
         let mut closes = BTreeMap::<AttemptId, u32>::new();
         for (at, event) in seen.since(0) {
             match event {
+                Event::Opens(attempt) => *opens.entry(*attempt).or_default() += 1,
                 Event::Opened(attempt, id) => {
                     begun.entry(*attempt).or_insert((*at, id));
-                    *opens.entry(*attempt).or_default() += 1;
                     *turns.entry(attempt.turn).or_default() += 1;
                 }
                 Event::Closed(close) => {
                     *closes.entry(close.attempt).or_default() += 1;
                     let Some((begun, id)) = begun.get(&close.attempt) else { continue };
                     let took = at.saturating_duration_since(*begun);
-                    let longest = if *id.upstream == *Family::Devin.name() { LONGEST_TURN } else { STALLED };
+                    let longest = if works_long(id) { LONGEST_TURN } else { STALLED };
                     if took > longest + LATE + RECEIPT_WAIT {
                         self.broken(11, format_args!("{} took {took:?}", close.attempt));
                     }
                 }
                 Event::Fault(record) => {
-                    let of_devin = record.account.as_ref().is_some_and(|id| *id.upstream == *Family::Devin.name());
+                    let works_long = record.account.as_ref().is_some_and(works_long);
                     let longest = record.clock.as_ref().is_some_and(|clock| clock.starts_with("max_turn"));
-                    if longest && !of_devin {
+                    if longest && !works_long {
                         self.broken(11, format_args!("{} ran into its deadline: {:?}", record.turn, record.clock));
                     }
                     let kind = FaultKind::ALL.iter().find(|kind| kind.name() == record.fault);
@@ -182,7 +191,13 @@ impl Watch {
                         *counted.entry(record.turn).or_default() += 1;
                     }
                 }
-                Event::GoesOn(_) | Event::Disturbed | Event::Rotated(_) | Event::Removed(_) => {}
+                Event::Again(_)
+                | Event::GoesOn(_)
+                | Event::Died
+                | Event::Ended
+                | Event::Jumped
+                | Event::Rotated(_)
+                | Event::Removed(_) => {}
             }
         }
         for (turn, count) in counted.iter().filter(|(_, count)| **count > MAX_ATTEMPTS) {
@@ -194,18 +209,59 @@ impl Watch {
         for (attempt, count) in closes.iter().filter(|(_, count)| **count > 1) {
             self.broken(8, format_args!("{attempt} was closed {count} times"));
         }
-        for (attempt, _) in opens.iter().filter(|(attempt, _)| !closes.contains_key(attempt) && !lives_crashed) {
+        for (attempt, _) in begun.iter().filter(|(attempt, _)| !closes.contains_key(attempt) && !lives_crashed) {
             self.broken(8, format_args!("{attempt} was never closed"));
         }
         for (turn, count) in turns.iter().filter(|(_, count)| **count > u32::from(MAX_DISPATCHES)) {
             self.broken(11, format_args!("{turn} had {count} attempts"));
         }
         let known: BTreeSet<AttemptId> = committed.iter().map(|entry| entry.attempt).collect();
-        for (attempt, _) in opens.iter().filter(|(attempt, _)| !known.contains(attempt)) {
+        for (attempt, _) in begun.iter().filter(|(attempt, _)| !known.contains(attempt)) {
             self.broken(13, format_args!("{attempt} was committed, and is not in the ledger"));
         }
         for entry in committed.iter().filter(|entry| entry.closed.is_none()) {
             self.broken(8, format_args!("{} is open in the ledger of a system at rest", entry.attempt));
+        }
+    }
+
+    /// A turn that completed is in the ledger with its usage, whether or not its reply has arrived.
+    pub fn undelivered(&self, seen: &Seen, committed: &[LedgerEntry], deliveries: &BTreeMap<String, String>) {
+        // Answered with what was made for another turn; or its end was lost with the process that was about to write it.
+        let mut excused = BTreeSet::<String>::new();
+        let mut closing: Vec<(Instant, TurnId)> = Vec::new();
+        for (at, event) in seen.since(0) {
+            match event {
+                Event::Again(turn) => drop(excused.insert(turn.to_string())),
+                Event::Closed(close) => closing.push((*at, close.attempt.turn)),
+                Event::Died => {
+                    let lost = closing.drain(..).filter(|(closed, _)| *closed + COMMITTED_WITHIN > *at);
+                    excused.extend(lost.map(|(_, turn)| turn.to_string()));
+                }
+                Event::Opens(_)
+                | Event::Opened(..)
+                | Event::GoesOn(_)
+                | Event::Fault(_)
+                | Event::Ended
+                | Event::Jumped
+                | Event::Rotated(_)
+                | Event::Removed(_) => {}
+            }
+        }
+        let mut completed = BTreeMap::<String, u64>::new();
+        for entry in committed {
+            let closed = entry.closed.as_ref().filter(|closed| closed.outcome == AttemptOutcome::Completed.name());
+            if let Some(closed) = closed {
+                *completed.entry(entry.attempt.turn.to_string()).or_default() += closed.usage.total();
+            }
+        }
+        for (turn, way) in deliveries.iter().filter(|(turn, way)| *way == "undelivered" && !excused.contains(*turn)) {
+            match completed.get(turn) {
+                Some(0) => self.broken(6, format_args!("{turn} completed, and its usage is not in the ledger")),
+                None => {
+                    self.broken(6, format_args!("{turn} completed and is {way}, and no attempt of it has completed"))
+                }
+                Some(_) => {}
+            }
         }
     }
 
@@ -243,6 +299,11 @@ impl Watch {
         if open > 0 {
             self.broken(10, format_args!("{open} turns are open at rest"));
         }
+        self.replays(&running.gateway);
+        let (traced, _) = engine.incidents.len();
+        if traced > 0 {
+            self.broken(10, format_args!("{traced} traces run at rest"));
+        }
         if engine.recorded_bytes() > 0 {
             self.broken(10, format_args!("{} bytes of recordings at rest", engine.recorded_bytes()));
         }
@@ -260,9 +321,34 @@ impl Watch {
         }
     }
 
-    /// A life of the gateway is about to end: what it has dropped still counts.
-    pub fn ends(&self, running: &Running) {
-        self.gone.lock().1 += running.gateway.engine().conversations.dropped.get();
+    /// A life of the gateway ends, in order or not: what it has dropped still counts, and what it knew is looked for in the
+    /// next one.
+    pub fn ends(&self, gateway: &Gateway, orderly: bool) {
+        self.gone.lock().1 += gateway.engine().conversations.dropped.get();
+        self.replays(gateway);
+        *self.before.lock() = Some(Before::of(gateway, &self.accounts.lock(), orderly));
+    }
+
+    /// Every turn that has ended decides the same when its trace is run again.
+    pub fn replays(&self, gateway: &Gateway) {
+        let incidents = &gateway.engine().incidents;
+        for trace in incidents.ended().into_iter().filter_map(|turn| incidents.trace(turn)) {
+            if let Some((step, line)) = replay(&trace).divergence() {
+                self.broken(18, format_args!("{} replayed differs at step {step}: {line:?}", trace.head.turn));
+            }
+        }
+    }
+
+    /// The next life has begun.
+    pub fn begins(&self, gateway: &Gateway) {
+        if let Some(before) = self.before.lock().take() {
+            before.compare(gateway, self);
+        }
+    }
+
+    /// How tries of accounts that were out of service have ended.
+    pub fn tries(&self) -> BTreeSet<Mark> {
+        self.accounts.lock().tries()
     }
 
     /// What upstreams have said of conversations that are gone.
@@ -277,10 +363,14 @@ impl Watch {
                 Event::Fault(record) if record.fault == FaultKind::ConversationGone.name() => {
                     gone += u64::from(record.attempt.is_some_and(|attempt| going.contains(&attempt)));
                 }
-                Event::Opened(..)
+                Event::Again(_)
+                | Event::Opens(_)
+                | Event::Opened(..)
                 | Event::Closed(_)
                 | Event::Fault(_)
-                | Event::Disturbed
+                | Event::Died
+                | Event::Ended
+                | Event::Jumped
                 | Event::Rotated(_)
                 | Event::Removed(_) => {}
             }
@@ -303,7 +393,8 @@ impl Watch {
             let Some((turn, _)) = &outcome.head else { continue };
             let at = format!("{}.{}", outcome.talk, outcome.turn);
             let delivered = deliveries.get(turn).is_some_and(|delivery| delivery == "delivered");
-            if delivered && outcome.resets && !outcome.read_whole {
+            // What has arrived may be lost unread when a gateway goes away.
+            if delivered && outcome.resets && !outcome.read_whole && !outcome.refused {
                 self.broken(5, format_args!("{turn} counts as delivered, and client {at} had reset it before its end"));
             }
             if outcome.cache == "held" && read.contains(&(outcome.caller, &outcome.asked)) {
@@ -316,11 +407,22 @@ impl Watch {
     }
 }
 
+fn works_long(id: &AccountId) -> bool {
+    Family::ALL.iter().any(|family| family.works_long() && *family.name() == *id.upstream)
+}
+
+/// What repeated questions end with, by who repeats them.
+const ENDS: [&str; 2] = ["answering.", "the lab's agent."];
+
 /// A text without what upstreams have repeated of earlier questions, which a history holds too.
 fn without_echoes(text: &str) -> String {
     let mut parts = text.split("You said: \"");
     let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |kept, part| kept + part.split_once("answering.").map_or("", |(_, after)| after))
+    let after = |part: &str| {
+        let ends = ENDS.iter().filter_map(|end| Some(part.find(end)? + end.len()));
+        ends.min().and_then(|at| part.get(at..)).unwrap_or_default().to_owned()
+    };
+    parts.fold(first, |kept, part| kept + &after(part))
 }
 
 /// The beginning and the end of a text.

@@ -57,7 +57,7 @@ fn every_bug_has_its_place_in_the_gateway_and_every_place_its_bug() {
             }
         }
     }
-    let bugs: Vec<&str> = turnkeep_sim::bugs::BUGS.iter().map(|(name, _)| *name).collect();
+    let bugs: Vec<&str> = turnkeep_sim::bugs::BUGS.iter().map(|bug| bug.name).collect();
     assert!(bugs.len() >= 40);
     for name in &bugs {
         assert!(sources.contains(&format!("seeded::is(\"{name}\")")), "{name} has no place");

@@ -174,6 +174,7 @@ pub const CRATES: &[CrateRule] = &[
             BASE,
             POLICY,
             ENGINE,
+            "turnkeep-agents",
             "turnkeep-upstream",
             "turnkeep-store",
             "turnkeep-http",

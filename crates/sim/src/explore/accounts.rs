@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use turnkeep_base::{AccountId, Declared, Evidence, Fault, FaultKind, Fingerprint, Phase};
 use turnkeep_policy::accounts::{
-    AccountKey, AccountSpec, Bearing, Candidate, Need, Pool, Scope, Status, Taken, Tier, UpstreamSpec,
+    AccountKey, AccountSpec, Bearing, Candidate, Need, Pool, Scope, Snapshot, Status, Taken, Tier, UpstreamSpec,
 };
 use turnkeep_policy::glob::Globs;
 use turnkeep_policy::{Moment, Tuning};
@@ -21,6 +21,8 @@ pub enum Event {
     Fail(usize, FaultKind),
     /// The client of an attempt leaves.
     Leave(usize),
+    /// The first account's credential is rejected by so many attempts, one after the other.
+    Rejected(usize),
     /// Time passes, in seconds.
     Wait(u64),
     /// The operator takes the first account out, or brings it back.
@@ -35,12 +37,25 @@ pub enum Event {
 pub struct Accounts {
     pool: Pool,
     now: Moment,
-    open: Vec<Taken>,
+    open: Vec<Open>,
     /// Rejections in a row of the credential that is current, and suspensions that were named, by account.
     rejected: BTreeMap<u32, Vec<Moment>>,
     suspended: BTreeMap<u32, u32>,
     /// The ends of cooldowns, as they were last seen.
     cooling: BTreeMap<(u32, Scope), Moment>,
+}
+
+/// An attempt that is open.
+struct Open {
+    taken: Taken,
+    /// The account has been switched since, or has another secret: as a try it is nobody's any more.
+    stale: bool,
+}
+
+impl Open {
+    fn is_try(&self) -> bool {
+        self.taken.trial() && !self.stale
+    }
 }
 
 fn need<'a>(routes: &'a [Candidate<'a>]) -> Need<'a> {
@@ -57,12 +72,19 @@ fn need<'a>(routes: &'a [Candidate<'a>]) -> Need<'a> {
     }
 }
 
+/// Two faults in a row set the endpoint aside.
+fn tuning() -> Tuning {
+    Tuning { breaker_faults: 2, ..Tuning::default() }
+}
+
 const MODEL: &str = "m";
 const SLOTS: u32 = 2;
+/// Attempts that are open at once.
+const OPEN: usize = 3;
 
 impl Default for Accounts {
     fn default() -> Self {
-        let mut pool = Pool::new(Tuning::default());
+        let mut pool = Pool::new(tuning());
         let spec = |name: &str| AccountSpec {
             id: AccountId { upstream: "u".into(), account: name.into() },
             max_in_flight: SLOTS,
@@ -77,7 +99,7 @@ impl Default for Accounts {
         };
         let upstream = UpstreamSpec { name: "u".into(), egress: "direct".into() };
         let routes = vec![("u".into(), MODEL.into())];
-        pool.reconfigure(Moment(0), Tuning::default(), vec![upstream], vec![spec("a"), spec("b")], routes);
+        pool.reconfigure(Moment(0), tuning(), vec![upstream], vec![spec("a"), spec("b")], routes);
         Accounts {
             pool,
             now: Moment(0),
@@ -104,6 +126,8 @@ impl Machine for Accounts {
         Event::Fail(0, FaultKind::Unclassified),
         Event::Leave(0),
         Event::Leave(1),
+        Event::Rejected(2),
+        Event::Rejected(3),
         Event::Wait(20),
         Event::Wait(16 * 60),
         Event::Switch(false),
@@ -116,15 +140,19 @@ impl Machine for Accounts {
         match event {
             Event::Take => self.take()?,
             Event::Succeed(at) => {
-                let mut taken = self.leave(at)?;
+                let open = self.leave(at)?;
+                let (trial, mut taken) = (open.is_try(), open.taken);
                 let account = taken.account();
                 let errored = self.is_errored(account);
                 self.pool.succeed(self.now, &mut taken, None);
-                let (trial, current) = (taken.trial(), taken.generation() == self.generation(account));
+                let current = taken.generation() == self.generation(account);
+                self.pool.release(self.now, taken, true);
                 if (!errored || trial) && current {
                     self.rejected.insert(account.0, Vec::new());
                 }
-                self.pool.release(self.now, taken, true);
+                if self.pool.upstreams(self.now).iter().any(|upstream| upstream.ejected_until.is_some()) {
+                    return Some(Err("invariant 12: the endpoint is set aside, and it has just served".to_owned()));
+                }
                 if errored && !trial && !self.is_errored(account) {
                     return Some(Err(format!(
                         "invariant 3: {account:?} was brought back by an attempt that was no try"
@@ -132,7 +160,7 @@ impl Machine for Accounts {
                 }
             }
             Event::Fail(at, kind) => {
-                let mut taken = self.leave(at)?;
+                let mut taken = self.leave(at)?.taken;
                 let account = taken.account().0;
                 let wait = Duration::from_secs(if at == 0 { 60 } else { 10 });
                 let limited = Declared { wait: Some(wait), ..Declared::default() };
@@ -148,8 +176,20 @@ impl Machine for Accounts {
                 let _judged = self.pool.judge(self.now, &mut taken, &fault, Bearing::Full);
                 self.pool.release(self.now, taken, true);
             }
+            Event::Rejected(times) => {
+                for _ in 0..times {
+                    self.take_of(Some(AccountKey(0)))?;
+                    let newest = self.open.len() - 1;
+                    if self.open.get(newest)?.taken.account() != AccountKey(0) {
+                        return None;
+                    }
+                    if let Err(what) = self.happen(Event::Fail(newest, FaultKind::CredentialRejected))? {
+                        return Some(Err(what));
+                    }
+                }
+            }
             Event::Leave(at) => {
-                let taken = self.leave(at)?;
+                let taken = self.leave(at)?.taken;
                 self.pool.release(self.now, taken, true);
             }
             Event::Wait(seconds) => self.now = self.now.after(Duration::from_secs(seconds)),
@@ -161,12 +201,14 @@ impl Machine for Accounts {
                 // A clean sheet, but only where something is switched.
                 if before != status(&self.pool) {
                     self.rejected.insert(0, Vec::new());
+                    self.make_stale();
                 }
             }
             Event::Rotate => {
                 let id = AccountId { upstream: "u".into(), account: "a".into() };
                 let generation = self.generation(AccountKey(0)) + 1;
                 self.pool.set_secret(self.now, &id, true, generation);
+                self.make_stale();
             }
             Event::Restart => {
                 let saved: Vec<_> = [AccountKey(0), AccountKey(1)]
@@ -174,11 +216,22 @@ impl Machine for Accounts {
                     .filter_map(|key| self.pool.snapshot(key))
                     .map(|one| (one.id.clone(), one.saved(self.now), one.generation))
                     .collect();
+                let used = |pool: &Pool| {
+                    let all = [AccountKey(0), AccountKey(1)].into_iter().filter_map(|key| pool.snapshot(key));
+                    all.map(|one| one.standing.budget_used(self.now)).collect::<Vec<_>>()
+                };
+                let before = used(&self.pool);
                 self.open.clear();
                 self.pool = Accounts::default().pool;
                 for (id, saved, generation) in saved {
                     self.pool.set_secret(self.now, &id, true, generation);
                     self.pool.restore(self.now, &id, saved);
+                }
+                let after = used(&self.pool);
+                if before != after {
+                    return Some(Err(format!(
+                        "invariant 13: of budgets {before:?} was used, and after a restart {after:?}"
+                    )));
                 }
             }
         }
@@ -196,9 +249,10 @@ impl Machine for Accounts {
             out += &format!("{:?} {:?} {trial} {samples} {} ", saved.status, saved.budget, snapshot.in_flight);
             out += &format!("{:?} {:?} {} ", saved.cooldowns, saved.suspension_named, saved.episode);
         }
-        for taken in &self.open {
+        for open in &self.open {
+            let Open { taken, stale } = open;
             let current = taken.generation() == self.generation(taken.account());
-            out += &format!("{:?} {} {} {current} ", taken.account(), taken.trial(), taken.probe());
+            out += &format!("{:?} {} {} {current} {stale} ", taken.account(), taken.trial(), taken.probe());
         }
         for upstream in self.pool.upstreams(self.now) {
             let until = upstream.ejected_until.map(|until| self.now.until(until));
@@ -212,19 +266,64 @@ impl Machine for Accounts {
 
 impl Accounts {
     fn take(&mut self) -> Option<()> {
-        if self.open.len() >= 3 {
+        if self.open.len() >= OPEN {
             return None;
         }
-        let routes = [Candidate { upstream: "u", model: MODEL, tier: Tier::Own }];
-        let need = need(&routes);
-        if let Ok(pick) = self.pool.pick(self.now, &need) {
-            let taken = self.pool.take(self.now, &pick, &need);
-            self.open.push(taken);
-        }
+        // Who gets none has asked all the same.
+        let _ = self.take_of(None);
         Some(())
     }
 
-    fn leave(&mut self, at: usize) -> Option<Taken> {
+    /// `None`: it got no slot.
+    fn take_of(&mut self, only: Option<AccountKey>) -> Option<()> {
+        if self.open.len() >= OPEN {
+            return None;
+        }
+        let routes = [Candidate { upstream: "u", model: MODEL, tier: Tier::Own }];
+        let need = Need { only, ..need(&routes) };
+        let pick = self.pool.pick(self.now, &need).ok()?;
+        let taken = self.pool.take(self.now, &pick, &need);
+        self.open.push(Open { taken, stale: false });
+        Some(())
+    }
+
+    /// A slot is given if and only if what everybody can see of the accounts says so.
+    fn admits_as_it_looks(&self) -> Result<(), String> {
+        let routes = [Candidate { upstream: "u", model: MODEL, tier: Tier::Own }];
+        let picked = self.pool.clone().pick(self.now, &need(&routes));
+        let closed = self.pool.upstreams(self.now).iter().any(|upstream| !upstream.closed.is_empty());
+        let free = |snapshot: &Snapshot| {
+            let cools = snapshot.standing.cooldowns().running(self.now).next().is_some();
+            snapshot.in_flight < SLOTS && !cools && !closed
+        };
+        let all: Vec<Snapshot> =
+            [AccountKey(0), AccountKey(1)].into_iter().filter_map(|key| self.pool.snapshot(key)).collect();
+        let serves = |snapshot: &&Snapshot| free(snapshot) && matches!(snapshot.standing.status(), Status::Active);
+        let may_be_tried = |snapshot: &&Snapshot| match snapshot.standing.status() {
+            Status::Errored { retry_at, .. } => {
+                free(snapshot) && *retry_at <= self.now && !snapshot.standing.in_trial()
+            }
+            Status::Active | Status::Suspended { .. } | Status::Disabled => false,
+        };
+        let (serve, tried) = (all.iter().any(|one| serves(&one)), all.iter().any(|one| may_be_tried(&one)));
+        match picked {
+            Ok(pick) if !all.iter().any(|one| one.key == pick.account && (serves(&one) || may_be_tried(&one))) => {
+                Err(format!("invariant 14: {:?} is picked, and can neither serve nor be tried", pick.account))
+            }
+            Err(why) if serve || tried => {
+                Err(format!("invariant 14: nobody is picked ({why:?}), and somebody could serve"))
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// What is open of the first account was begun when it was another.
+    fn make_stale(&mut self) {
+        let its = self.open.iter_mut().filter(|open| open.taken.account() == AccountKey(0));
+        its.for_each(|open| open.stale = true);
+    }
+
+    fn leave(&mut self, at: usize) -> Option<Open> {
         (at < self.open.len()).then(|| self.open.remove(at))
     }
 
@@ -262,15 +361,15 @@ impl Accounts {
         for key in [AccountKey(0), AccountKey(1)] {
             let Some(snapshot) = self.pool.snapshot(key) else { continue };
             in_flight += snapshot.in_flight;
-            let its = self.open.iter().filter(|taken| taken.account() == key);
+            let its = self.open.iter().filter(|open| open.taken.account() == key);
             if its.clone().count() != snapshot.in_flight as usize || snapshot.in_flight > SLOTS {
                 return Err(format!("invariant 1: {key:?} has {} in flight", snapshot.in_flight));
             }
-            if its.filter(|taken| taken.trial()).count() > 1 {
+            if its.filter(|open| open.is_try()).count() > 1 {
                 return Err(format!("invariant 3: {key:?} has two tries at once"));
             }
             let all = self.rejected.entry(key.0).or_default();
-            let window = Tuning::default().budget_window;
+            let window = tuning().budget_window;
             let (rejected, recent) = (all.len(), all.iter().filter(|at| self.now.since(**at) < window).count());
             match snapshot.standing.status() {
                 Status::Errored { .. } if rejected < 3 => {
@@ -306,6 +405,7 @@ impl Accounts {
                 return Err(format!("invariant 13: the cooldown of account {key} for {scope:?} has ended too early"));
             }
         }
+        self.admits_as_it_looks()?;
         self.serves_in_time()?;
         if u64::from(in_flight) != self.pool.in_flight() {
             return Err(format!("invariant 1: {in_flight} in flight, and the pool says {}", self.pool.in_flight()));

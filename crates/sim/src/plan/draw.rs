@@ -5,6 +5,8 @@ use crate::streams::Stream;
 
 /// Words of a question that every account refuses in the same way.
 pub const SAME_EVERYWHERE: u16 = 0;
+/// The models of upstreams whose conversations a turn changes.
+const KEEP: [&str; 3] = ["cascade", "devin", "acp"];
 /// Turns of a run, at least.
 const TURNS: usize = 200;
 
@@ -18,7 +20,8 @@ pub fn draw(seed: u64) -> Plan {
     let faults = faults(&mut stream, &upstreams);
     let events = events(&mut stream, &upstreams, &talks);
     let (finish, pace_ms) = (stream.percent(30), stream.one_of(&[0, 5, 60]));
-    Plan { seed, upstreams, callers, pace_ms, finish, talks, faults, events }
+    let (queue_places, rough) = (stream.one_of(&[0, 0, 0, 1, 3]), stream.one_of(&[0, 0, 2, 10]));
+    Plan { seed, upstreams, callers, pace_ms, finish, queue_places, rough, talks, faults, events }
 }
 
 fn upstreams(stream: &mut Stream) -> Vec<Upstream> {
@@ -72,10 +75,11 @@ fn turn(stream: &mut Stream, at_ms: u64) -> Turn {
         _ => Client::Again,
     };
     let words = match stream.within(1..=1000) {
-        1..=3 => 2000,
-        4..=15 => 300,
-        16..=45 => SAME_EVERYWHERE,
-        _ => stream.within(1..=30) as u16,
+        1 => 2000,
+        2..=10 => 300,
+        11..=40 => SAME_EVERYWHERE,
+        41..=200 => stream.within(8..=30) as u16,
+        _ => stream.within(1..=7) as u16,
     };
     let idempotency = stream.percent(10).then(|| stream.within(0..=255) as u8);
     Turn { at_ms, words, idempotency, client }
@@ -87,7 +91,10 @@ fn faults(stream: &mut Stream, upstreams: &[Upstream]) -> Vec<Fault> {
         let upstream = stream.one_of(upstreams);
         let account = stream.within(0..=u64::from(upstream.accounts) - 1) as u8;
         // Several of a kind in a row are what standing is about.
-        Fault { family: upstream.family, account, nth: stream.within(1..=60) as u32, what: what(stream) }
+        // Of a server that keeps conversations it is the fault that matters most.
+        let fails = upstream.family == Family::Cascade && stream.percent(25);
+        let what = if fails { What::FailsAnyway } else { what(stream) };
+        Fault { family: upstream.family, account, nth: stream.within(1..=60) as u32, what }
     };
     let mut all = Vec::new();
     for _ in 0..many {
@@ -104,10 +111,10 @@ fn faults(stream: &mut Stream, upstreams: &[Upstream]) -> Vec<Fault> {
             Fault { nth: first.nth + more, what, ..first }
         }));
     }
-    if stream.percent(25) {
+    if stream.percent(30) {
         // Everybody fails for a while.
-        let (from, what) =
-            (stream.within(1..=40) as u32, stream.one_of(&[What::Status500, What::Status503, What::Html]));
+        let whats = [What::Status500, What::Status503, What::Html, What::LimitedBare];
+        let (from, what) = (stream.within(1..=40) as u32, stream.one_of(&whats));
         for upstream in upstreams {
             let every = (0..upstream.accounts).flat_map(|account| (from..from + 8).map(move |nth| (account, nth)));
             all.extend(every.map(|(account, nth)| Fault { family: upstream.family, account, nth, what }));
@@ -120,6 +127,7 @@ fn what(stream: &mut Stream) -> What {
     let whats = [
         What::Limited(stream.within(1..=90)),
         What::LimitedBare,
+        What::Rejected,
         What::Rejected,
         What::Quota,
         What::Suspended,
@@ -151,7 +159,7 @@ fn events(stream: &mut Stream, upstreams: &[Upstream], talks: &[Talk]) -> Vec<Ev
         .map(|_| {
             let upstream = stream.one_of(upstreams);
             let (family, account) = (upstream.family, stream.within(0..=u64::from(upstream.accounts) - 1) as u8);
-            let what = match stream.within(1..=8) {
+            let what = match stream.within(1..=9) {
                 1 | 2 => Happens::Crash(stream.within(0..=5000)),
                 3 => Happens::Drain,
                 4 => Happens::Remove(family, account, stream.one_of(&[300, 1500, 20_000])),
@@ -159,6 +167,7 @@ fn events(stream: &mut Stream, upstreams: &[Upstream], talks: &[Talk]) -> Vec<Ev
                 6 => Happens::Jump(stream.within(0..=7_200_000) as i64 - 3_600_000),
                 7 if stream.percent(50) => Happens::Forget(family),
                 7 => Happens::Refuse(family, stream.within(100..=20_000)),
+                8 => Happens::Outage(stream.within(500..=15_000)),
                 _ => Happens::Cut(family),
             };
             // In the middle of somebody's turn.
@@ -167,6 +176,19 @@ fn events(stream: &mut Stream, upstreams: &[Upstream], talks: &[Talk]) -> Vec<Ev
             Event { at_ms: turn.at_ms + stream.within(0..=800), what }
         })
         .collect();
+    if upstreams.iter().any(|upstream| upstream.family.keeps()) && stream.percent(40) {
+        // In the middle of a turn that goes on in a conversation.
+        let keeps = |talk: &&Talk| talk.turns.len() > 1 && talk.model != "any";
+        let talks: Vec<&Talk> = talks.iter().filter(keeps).filter(|talk| KEEP.contains(&talk.model.as_str())).collect();
+        for _ in 0..talks.len().min(3) {
+            let talk = stream.one_of(&talks);
+            let turn = &talk.turns[stream.within(1..=talk.turns.len() as u64 - 1) as usize];
+            all.push(Event {
+                at_ms: turn.at_ms + stream.within(5..=400),
+                what: Happens::Crash(stream.within(0..=300)),
+            });
+        }
+    }
     all.sort_by_key(|event| event.at_ms);
     all
 }

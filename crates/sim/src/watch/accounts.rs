@@ -2,6 +2,7 @@
 //! line with the gateway's.
 
 use super::Watch;
+use crate::marks::Mark;
 use crate::store::{Event, Seen};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,6 +21,8 @@ const BUDGET_WINDOW: Duration = Duration::from_secs(30 * 60);
 const TAKES_UP: Duration = Duration::from_secs(1);
 /// How soon an entry is written.
 const WRITTEN_WITHIN: Duration = Duration::from_millis(100);
+/// How soon a change of an account's standing is written down.
+pub const SAVED_WITHIN: Duration = Duration::from_secs(1);
 /// What a declared wait may be short of, for clocks that round.
 const ROUNDING: Duration = Duration::from_millis(1100);
 
@@ -28,6 +31,8 @@ struct Limited {
     since: Instant,
     until: Instant,
     why: String,
+    /// The wall clock was set since: how much of it is left after a restart is not known.
+    jumped: bool,
 }
 
 #[derive(Debug, Default)]
@@ -47,6 +52,10 @@ struct Account {
     removed: Option<Instant>,
     /// Somebody has changed it from outside since it was errored.
     touched: bool,
+    /// When it last got another secret, or was taken away.
+    replaced: Option<Instant>,
+    /// When something last happened to it that changes how it stands.
+    changed: Option<Instant>,
 }
 
 /// All accounts, as far as what was seen has been gone through.
@@ -55,6 +64,10 @@ pub struct Accounts {
     known: usize,
     accounts: BTreeMap<AccountId, Account>,
     of: BTreeMap<AttemptId, (AccountId, Instant)>,
+    /// How tries of accounts that were out of service have ended.
+    tries: BTreeSet<Mark>,
+    /// The wall clock was set at some moment.
+    jumped: bool,
 }
 
 impl Accounts {
@@ -64,28 +77,50 @@ impl Accounts {
             match event {
                 Event::Opened(attempt, id) => self.opened(*at, *attempt, id, watch),
                 Event::Closed(close) => {
-                    if let Some(account) = self.of.get(&close.attempt).and_then(|(id, _)| self.accounts.get_mut(id)) {
-                        account.trying.remove(&close.attempt);
-                        if close.outcome == AttemptOutcome::Completed && !account.errored {
+                    let of = self.of.get(&close.attempt);
+                    if let Some((account, opened)) = of.and_then(|(id, at)| Some((self.accounts.get_mut(id)?, at))) {
+                        // What another secret has done says nothing of this one.
+                        let current = account.replaced.is_none_or(|replaced| *opened > replaced + TAKES_UP);
+                        account.changed = Some(*at);
+                        if account.trying.remove(&close.attempt) {
+                            self.tries.insert(match close.outcome {
+                                AttemptOutcome::Completed => Mark::TrySucceeded,
+                                AttemptOutcome::Failed(_) => Mark::TryFailed,
+                                AttemptOutcome::Interrupted => Mark::TryFreed,
+                            });
+                        }
+                        if close.outcome == AttemptOutcome::Completed && !account.errored && current {
                             account.rejected.clear();
                             account.touched = false;
                         }
                     }
                 }
                 Event::Fault(record) => self.fault(*at, record),
-                Event::GoesOn(_) => {}
-                Event::Disturbed => {
+                Event::Again(_) | Event::Opens(_) | Event::GoesOn(_) => {}
+                Event::Died | Event::Ended => {
+                    let orderly = matches!(event, Event::Ended);
+                    let written = |since: Instant| orderly || since + SAVED_WITHIN <= *at;
                     for account in self.accounts.values_mut() {
-                        (account.limited, account.touched) = (None, true);
+                        account.limited.take_if(|limited| limited.jumped || !written(limited.since));
+                        // A success, or a fault, that was not written down has not happened for the next life.
+                        account.touched |= account.changed.is_some_and(|changed| !written(changed));
                         account.trying.clear();
                     }
+                }
+                Event::Jumped => {
+                    self.jumped = true;
+                    self.accounts
+                        .values_mut()
+                        .filter_map(|account| account.limited.as_mut())
+                        .for_each(|limited| limited.jumped = true);
                 }
                 Event::Rotated(id) | Event::Removed(id) => {
                     let account = self.accounts.entry(id.clone()).or_default();
                     if matches!(event, Event::Removed(_)) {
                         account.removed = Some(*at);
                     }
-                    (account.touched, account.limited) = (true, None);
+                    (account.touched, account.limited, account.changed) = (true, None, Some(*at));
+                    account.replaced = Some(*at);
                     account.trying.clear();
                 }
             }
@@ -114,6 +149,7 @@ impl Accounts {
     fn fault(&mut self, at: Instant, record: &FaultRecord) {
         let Some(id) = &record.account else { return };
         let account = self.accounts.entry(id.clone()).or_default();
+        account.changed = Some(at);
         *account.own.entry(record.fault.clone()).or_default() += 1;
         if record.fault == FaultKind::CredentialRejected.name() {
             account.rejected.push(at);
@@ -121,8 +157,9 @@ impl Accounts {
             account.suspended += 1;
             account.rejected.push(at);
         } else if record.fault == "corroborated" {
+            // What it alone had begun has ended with it.
             account.rejected.pop();
-            account.touched = true;
+            account.touched |= account.errored;
         }
         let opened = record.attempt.and_then(|attempt| self.of.get(&attempt)).map(|(_, at)| *at);
         if account.removed.is_some_and(|removed| opened.is_none_or(|opened| opened < removed + TAKES_UP)) {
@@ -134,9 +171,24 @@ impl Accounts {
             let wait = record.wait_ms.map_or(usual, Duration::from_millis);
             let until = at + wait.min(Duration::from_secs(6 * 60 * 60));
             if account.limited.as_ref().is_none_or(|before| before.until < until) {
-                account.limited = Some(Limited { since: at, until, why: record.fault.clone() });
+                account.limited = Some(Limited { since: at, until, why: record.fault.clone(), jumped: false });
             }
         }
+    }
+
+    /// How tries of accounts that were out of service have ended so far.
+    pub fn tries(&self) -> BTreeSet<Mark> {
+        self.tries.clone()
+    }
+
+    /// The wall clock was set at some moment.
+    pub fn jumped(&self) -> bool {
+        self.jumped
+    }
+
+    /// Nothing has changed how it stands since then.
+    pub fn unchanged_since(&self, id: &AccountId, since: Instant) -> bool {
+        self.accounts.get(id).is_none_or(|account| account.changed.is_none_or(|changed| changed < since))
     }
 
     /// How an account stands, and must.
@@ -167,6 +219,17 @@ impl Accounts {
             account.trying.clear();
             account.touched = false;
             account.rejected.clear();
+        }
+        let charged = account.rejected.len();
+        if standing.budget_used(now) as usize > charged
+            && !account.touched
+            && matches!(standing.status(), Status::Active)
+        {
+            let used = standing.budget_used(now);
+            watch.broken(
+                6,
+                format_args!("{id} has used {used} of its budget, of which {charged} since its last success"),
+            );
         }
         let own = |kind: FaultKind| account.own.get(kind.name()).copied().unwrap_or_default();
         let used = standing.budget_used(now);

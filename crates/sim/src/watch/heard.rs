@@ -41,7 +41,15 @@ impl<'a> Heard<'a> {
                     heard.accounts.insert(attempt.turn.to_string(), id);
                 }
                 Event::Removed(id) => heard.removed.push((*at, id)),
-                Event::GoesOn(_) | Event::Closed(_) | Event::Fault(_) | Event::Disturbed | Event::Rotated(_) => {}
+                Event::Again(_)
+                | Event::Opens(_)
+                | Event::GoesOn(_)
+                | Event::Closed(_)
+                | Event::Fault(_)
+                | Event::Died
+                | Event::Ended
+                | Event::Jumped
+                | Event::Rotated(_) => {}
             }
         }
         heard
