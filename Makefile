@@ -1,6 +1,6 @@
 # The two commands of the README are `make demo` and `make test`; `make` alone lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-clients bench scorecard attempts sim bugs lint docs fmt
+.PHONY: help demo test test-clients bench scorecard attempts sim bugs mutants-deep fuzz lint docs fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -29,7 +29,11 @@ sim: ## simulate seeds that no run had before, for HOURS=1 (a failure writes its
 	cargo run --profile ci --locked -q -p turnkeep-sim -- corpus --from "$$(date +%s)000" --seconds "$$(( $${HOURS:-1} * 3600 ))" --unmarked
 
 bugs: ## put each bug of crates/sim/src/bugs.rs in, see which the simulation finds, write docs/mutation-score.md
-	cargo run --profile ci --locked -q -p turnkeep-sim --features seeded-bugs -- bugs --seconds 30 --out docs/mutation-score.md
+	cargo build --profile ci --workspace --all-targets --locked --features turnkeep-sim/seeded-bugs
+	"$${CARGO_TARGET_DIR:-target}/ci/turnkeep-sim" bugs --seconds 5 --out docs/mutation-score.md
+
+mutants-deep: ## mutants of the files that decide blame, standing, closings and leases; writes docs/mutants.md (hours)
+	@bash tests/setup/mutants.sh
 
 fuzz: ## fuzz one decoder by libFuzzer for SECONDS=60 (TARGET=sse; needs nightly and cargo-fuzz, and says so)
 	@sh fuzz/run.sh "$${TARGET:-}" "$${SECONDS:-60}"

@@ -34,7 +34,9 @@ give_up() {
 }
 
 denied=(bash tests/setup/denied-net.sh)
-profile=(--profile ci --workspace --all-targets --locked)
+# The bugs that are put in on purpose are compiled in once, for all steps; none is there unless a variable names it.
+bugs=(--features turnkeep-sim/seeded-bugs)
+profile=(--profile ci --workspace --all-targets --locked "${bugs[@]}")
 
 step "set-up" setup bash tests/setup/install.sh || give_up
 step "format" format cargo fmt --all --check || true
@@ -45,10 +47,10 @@ step "layers" layers "${denied[@]}" "$target/ci/xtask" layers || true
 
 if cargo nextest --version >/dev/null 2>&1; then
   step "rust tests" rust "${denied[@]}" \
-    cargo nextest run --cargo-profile ci --workspace --all-targets --locked --no-fail-fast --color never || true
+    cargo nextest run --cargo-profile ci --workspace --all-targets --locked "${bugs[@]}" --no-fail-fast --color never || true
 else
   echo "notice: nextest not found, using cargo test"
-  step "rust tests" rust "${denied[@]}" cargo test --profile ci --workspace --all-targets --locked --no-fail-fast || true
+  step "rust tests" rust "${denied[@]}" cargo test "${profile[@]}" --no-fail-fast || true
 fi
 counted+=("$report/rust.log")
 
@@ -63,7 +65,8 @@ step "simulation, regressions" sim-regressions "${denied[@]}" "$sim" regressions
 step "simulation, pinned seeds" sim-pinned "${denied[@]}" "$sim" corpus --seeds 500 || true
 commit="$(git rev-parse --short=8 HEAD 2>/dev/null || echo 1)"
 step "simulation, new seeds" sim-new "${denied[@]}" "$sim" corpus --from "$((16#$commit + 1000))" --seeds 250 --unmarked || true
-counted+=("$report/sim-explore.log" "$report/sim-meta.log" "$report/sim-regressions.log" "$report/sim-pinned.log" "$report/sim-new.log")
+step "seeded bugs" bugs "${denied[@]}" "$sim" bugs --seconds 5 || true
+counted+=("$report/bugs.log" "$report/sim-explore.log" "$report/sim-meta.log" "$report/sim-regressions.log" "$report/sim-pinned.log" "$report/sim-new.log")
 
 # What the set-up put there where Debian's own Node is too old.
 export PATH="$PWD/.setup/node/bin:$PATH"
