@@ -11,7 +11,7 @@ use turnkeep_fuzz::seeds;
 use turnkeep_lab::{Lab, LabOptions, Script};
 
 /// Seeds that are no whole answer of one candidate in the protocol's words, and why: errors, several choices, log
-/// probabilities, tools of the provider's own, or what an answer that is written anew has no place for.
+/// probabilities, tools of the provider's own, another protocol's words, or what an answer that is written anew has no place for.
 const OTHERS: &[(&str, &str)] = &[
     ("chat_stream", "error"),
     ("chat_stream", "logprobs"),
@@ -30,6 +30,8 @@ const OTHERS: &[(&str, &str)] = &[
     ("responses_stream", "error"),
     ("responses_stream", "failed"),
     ("responses_stream", "hosted"),
+    ("responses_stream", "no_prefix"),
+    ("responses_stream", "one_id"),
     ("responses_whole", "failed"),
     ("responses_whole", "hosted"),
 ];
