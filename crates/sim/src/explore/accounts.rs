@@ -50,6 +50,8 @@ struct Open {
     taken: Taken,
     /// The account has been switched since, or has another secret: as a try it is nobody's any more.
     stale: bool,
+    /// The account's epoch when it began.
+    epoch: u64,
 }
 
 impl Open {
@@ -141,8 +143,10 @@ impl Machine for Accounts {
             Event::Take => self.take()?,
             Event::Succeed(at) => {
                 let open = self.leave(at)?;
-                let (trial, mut taken) = (open.is_try(), open.taken);
+                let (trial, epoch, mut taken) = (open.is_try(), open.epoch, open.taken);
                 let account = taken.account();
+                // What an account's attempt says that has been suspended since says nothing any more, of its endpoint neither.
+                let of_now = self.pool.snapshot(account).is_some_and(|snapshot| snapshot.epoch == epoch);
                 let errored = self.is_errored(account);
                 self.pool.succeed(self.now, &mut taken, None);
                 let current = taken.generation() == self.generation(account);
@@ -150,7 +154,8 @@ impl Machine for Accounts {
                 if (!errored || trial) && current {
                     self.rejected.insert(account.0, Vec::new());
                 }
-                if self.pool.upstreams(self.now).iter().any(|upstream| upstream.ejected_until.is_some()) {
+                let out = self.pool.upstreams(self.now).iter().any(|upstream| upstream.ejected_until.is_some());
+                if of_now && out {
                     return Some(Err("invariant 12: the endpoint is set aside, and it has just served".to_owned()));
                 }
                 if errored && !trial && !self.is_errored(account) {
@@ -250,9 +255,10 @@ impl Machine for Accounts {
             out += &format!("{:?} {:?} {} ", saved.cooldowns, saved.suspension_named, saved.episode);
         }
         for open in &self.open {
-            let Open { taken, stale } = open;
+            let Open { taken, stale, epoch } = open;
+            let of_now = self.pool.snapshot(taken.account()).is_some_and(|snapshot| snapshot.epoch == *epoch);
             let current = taken.generation() == self.generation(taken.account());
-            out += &format!("{:?} {} {} {current} {stale} ", taken.account(), taken.trial(), taken.probe());
+            out += &format!("{:?} {} {} {current} {stale} {of_now} ", taken.account(), taken.trial(), taken.probe());
         }
         for upstream in self.pool.upstreams(self.now) {
             let until = upstream.ejected_until.map(|until| self.now.until(until));
@@ -283,7 +289,8 @@ impl Accounts {
         let need = Need { only, ..need(&routes) };
         let pick = self.pool.pick(self.now, &need).ok()?;
         let taken = self.pool.take(self.now, &pick, &need);
-        self.open.push(Open { taken, stale: false });
+        let epoch = self.pool.snapshot(taken.account())?.epoch;
+        self.open.push(Open { taken, stale: false, epoch });
         Some(())
     }
 
