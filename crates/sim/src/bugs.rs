@@ -79,7 +79,7 @@ pub const BUGS: &[Bug] = &[
     bug("a-slot-leaked-on-a-fault", "an attempt that failed keeps its slot"),
     bug("a-slot-leaked-by-a-client-that-left", "an attempt that was interrupted keeps its slot"),
     bug("slots-past-the-limit", "an account gets more attempts than it has slots"),
-    bug("a-waiter-is-never-woken", "a slot that comes free wakes nobody who waits"),
+    rare("a-waiter-is-never-woken", "a slot that comes free wakes nobody who waits", 2),
     // Conversations: one for each cell of the lease's table.
     rare("restore-after-send", "a conversation that a turn was sent into is put back as it was", 6),
     bug("a-forgotten-lease", "a lease that is dropped is not handed back"),
@@ -97,7 +97,7 @@ pub const BUGS: &[Bug] = &[
     // Streams.
     bug("an-eof-is-an-end", "an answer that breaks off is taken as complete"),
     bug("retry-after-touch", "a turn is sent again although the client has seen something of it"),
-    bug("an-error-ends-as-a-stop", "a stream that fails ends as if the model had ended it"),
+    rare("an-error-ends-as-a-stop", "a stream that fails ends as if the model had ended it", 10),
     bug("a-broken-stream-just-ends", "a stream that fails ends without a word"),
     // Closings.
     bug("an-attempt-closed-twice", "an attempt's entry is closed twice"),
@@ -117,5 +117,5 @@ pub const BUGS: &[Bug] = &[
     bug("the-budget-ends-with-the-process", "a restart forgets what is used of the budget"),
     // Time.
     rare("no-clock-between", "an answer that stalls is waited for without end", 14),
-    bug("attempts-without-bound", "a turn is tried for as long as there are accounts"),
+    rare("attempts-without-bound", "a turn is tried for as long as there are accounts", 10),
 ];
