@@ -44,6 +44,7 @@ struct Session {
 struct Agent<W> {
     out: tokio::sync::Mutex<W>,
     chooser: Arc<Mutex<Chooser>>,
+    process: String,
     sessions: Mutex<HashMap<String, Session>>,
     /// Sessions so far, those that are closed too.
     begun: AtomicU64,
@@ -62,7 +63,7 @@ pub async fn agent(
     input: impl AsyncBufRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<AgentEnd> {
-    AgentScript::of(script).agent(transcript, input, output).await
+    AgentScript::of(script).agent(&std::process::id().to_string(), transcript, input, output).await
 }
 
 /// Where every line of both sides goes.
@@ -83,22 +84,24 @@ impl AgentScript {
         *locked(&self.0) = Chooser::new(script);
     }
 
-    /// Serves one client, as [`agent`].
+    /// Serves one client, as [`agent`]. `process` stands in its sessions' names, and sets them apart from another process's.
     ///
     /// # Errors
     /// As [`agent`].
     pub async fn agent(
         &self,
+        process: &str,
         transcript: Option<AgentLog>,
         input: impl AsyncBufRead + Unpin,
         output: impl AsyncWrite + Unpin + Send + 'static,
     ) -> io::Result<AgentEnd> {
-        serve(self.0.clone(), transcript, input, output).await
+        serve(self.0.clone(), process, transcript, input, output).await
     }
 }
 
 async fn serve(
     chooser: Arc<Mutex<Chooser>>,
+    process: &str,
     transcript: Option<AgentLog>,
     mut input: impl AsyncBufRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
@@ -107,6 +110,7 @@ async fn serve(
     let agent = Arc::new(Agent {
         out: tokio::sync::Mutex::new(output),
         chooser,
+        process: process.to_owned(),
         sessions: Mutex::default(),
         begun: AtomicU64::new(0),
         transcript: Mutex::new(transcript.map(|kept| (kept, 0))),
@@ -241,7 +245,7 @@ impl<W: AsyncWrite + Unpin + Send> Agent<W> {
         if sessions.len() >= MAX_SESSIONS {
             return None;
         }
-        let name = format!("lab-{}-{}", std::process::id(), self.begun.fetch_add(1, Relaxed) + 1);
+        let name = format!("lab-{}-{}", self.process, self.begun.fetch_add(1, Relaxed) + 1);
         sessions.insert(name.clone(), Session { turns: 0, cancelled: Arc::default() });
         Some(name)
     }

@@ -153,6 +153,8 @@ impl Launcher for Starter {
         let script = net.agents.scripts.get(account).ok_or(io::ErrorKind::NotFound)?.clone();
         let log = Log::default();
         started.logs.push(log.clone());
+        // As long as any: what is said must not hang on the number of the simulation's own process.
+        let process = format!("{:05}", started.logs.len());
         let name = format!("process {}", started.logs.len());
         net.trace.note(format_args!("{} starts as {name}", spec.name));
         let (stdin, theirs) = connect(net.seed, &format!("{name} input"), net.pipe(&name));
@@ -163,7 +165,7 @@ impl Launcher for Starter {
         let (stop, mut stopped) = watch::channel(false);
         let (told, ended) = watch::channel(None);
         tokio::spawn(async move {
-            let serving = script.agent(Some(Box::new(log)), BufReader::new(theirs), said);
+            let serving = script.agent(&process, Some(Box::new(log)), BufReader::new(theirs), said);
             let how = tokio::select! {
                 biased;
                 // Its account may be gone: a sender that is dropped kills nobody.

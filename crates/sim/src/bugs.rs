@@ -103,7 +103,7 @@ pub const BUGS: &[Bug] = &[
     bug("an-attempt-closed-twice", "an attempt's entry is closed twice"),
     bug("an-attempt-never-closed", "an attempt that failed is not closed"),
     bug("an-interrupted-answer-is-exact", "what a cut answer has cost is told as the provider's own word"),
-    bug("a-receipt-for-everything", "a reply whose arrival is not known counts as arrived"),
+    rare("a-receipt-for-everything", "a reply whose arrival is not known counts as arrived", 25),
     bug("what-arrived-is-held", "an answer that has arrived is held for the same request"),
     // A second rule hides it: no cut answer is recorded whole.
     tested(

@@ -81,7 +81,8 @@ async fn carry_out(plan: Plan) -> Result<Report> {
     secret.iter_mut().for_each(|byte| *byte = stream.within(0..=255) as u8);
     let committed = Arc::new(MemoryStore::seeded(clock.clone(), secret));
     let seen = Arc::new(Mutex::new(Seen::default()));
-    let folder = tempfile::tempdir()?;
+    // Agents are told where they are, and a longer path would take another time to say.
+    let folder = tempfile::tempdir_in("/tmp")?;
     let ground = Ground { plan, net, clock, trace, committed, seen, folder };
     let (watch, marks) = (Arc::new(Watch::default()), Arc::new(Marks::default()));
     let (deliveries, _reading) = logs::read(watch.clone());
@@ -279,15 +280,12 @@ impl Scene {
         self.reload().await?;
         let running = self.running.lock().clone().context("no gateway runs")?;
         // Out of it the watch says what is still under way.
-        let _ = timeout(REST, at_rest(&running)).await;
+        let _ = timeout(REST, self.at_rest(&running)).await;
         sleep(Duration::from_secs(1)).await;
         self.watch.count_gone(&self.ground.seen.lock());
         self.watch.rest(&running);
-        for upstream in &self.ground.plan.upstreams {
-            let open = self.ground.net.lab(upstream.family, turnkeep_lab::Lab::in_flight).unwrap_or_default();
-            if open > 0 {
-                self.watch.broken(10, format_args!("{} still answers {open} calls", upstream.family.name()));
-            }
+        for (family, open) in self.answering() {
+            self.watch.broken(10, format_args!("{} still answers {open} calls", family.name()));
         }
         self.serves_again(&running, clients).await;
         let committed = self.ground.committed.ledger_entries(usize::MAX).await.unwrap_or_default();
@@ -301,6 +299,27 @@ impl Scene {
             }
         }
         Ok(())
+    }
+
+    /// Upstreams that are at work, and on how many calls.
+    fn answering(&self) -> Vec<(Family, usize)> {
+        let families = self.ground.plan.upstreams.iter().map(|upstream| upstream.family);
+        let calls =
+            families.filter_map(|family| Some((family, self.ground.net.lab(family, turnkeep_lab::Lab::in_flight)?)));
+        calls.filter(|(_, open)| *open > 0).collect()
+    }
+
+    /// Waits until nothing is under way, what conversations are let go of by included.
+    async fn at_rest(&self, running: &Running) {
+        let engine = running.gateway.engine();
+        loop {
+            let in_flight = engine.admission.snapshots().iter().any(|account| account.in_flight > 0);
+            let open = engine.tally.turns_open.load(std::sync::atomic::Ordering::Acquire) > 0;
+            if !in_flight && !open && engine.admission.waiting() == 0 && self.answering().is_empty() {
+                return;
+            }
+            sleep(Duration::from_millis(250)).await;
+        }
     }
 
     /// What each upstream has heard in each conversation.
@@ -421,7 +440,7 @@ impl Scene {
         }
         self.comes_back(running, clients).await;
         // Again until all is closed.
-        let _ = timeout(REST, at_rest(running)).await;
+        let _ = timeout(REST, self.at_rest(running)).await;
         sleep(Duration::from_secs(1)).await;
     }
 }
@@ -430,16 +449,4 @@ impl Scene {
 fn one_turn(model: &str) -> Talk {
     let turn = Turn { at_ms: 0, words: 3, idempotency: None, client: Client::Stays };
     Talk { caller: 0, dialect: Dialect::Chat, model: model.to_owned(), stream: true, turns: vec![turn] }
-}
-
-async fn at_rest(running: &Running) {
-    let engine = running.gateway.engine();
-    loop {
-        let in_flight = engine.admission.snapshots().iter().any(|account| account.in_flight > 0);
-        let open = engine.tally.turns_open.load(std::sync::atomic::Ordering::Acquire) > 0;
-        if !in_flight && !open && engine.admission.waiting() == 0 {
-            return;
-        }
-        sleep(Duration::from_millis(250)).await;
-    }
 }

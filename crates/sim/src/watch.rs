@@ -228,17 +228,21 @@ impl Watch {
     pub fn undelivered(&self, seen: &Seen, committed: &[LedgerEntry], deliveries: &BTreeMap<String, String>) {
         // Answered with what was made for another turn; or its end was lost with the process that was about to write it.
         let mut excused = BTreeSet::<String>::new();
-        let mut closing: Vec<(Instant, TurnId)> = Vec::new();
+        let (mut closing, mut open) = (Vec::<(Instant, TurnId)>::new(), BTreeSet::<TurnId>::new());
         for (at, event) in seen.since(0) {
             match event {
                 Event::Again(turn) => drop(excused.insert(turn.to_string())),
-                Event::Closed(close) => closing.push((*at, close.attempt.turn)),
+                Event::Opened(attempt, _) => drop(open.insert(attempt.turn)),
+                Event::Closed(close) => {
+                    open.remove(&close.attempt.turn);
+                    closing.push((*at, close.attempt.turn));
+                }
                 Event::Died => {
                     let lost = closing.drain(..).filter(|(closed, _)| *closed + COMMITTED_WITHIN > *at);
                     excused.extend(lost.map(|(_, turn)| turn.to_string()));
+                    excused.extend(std::mem::take(&mut open).iter().map(ToString::to_string));
                 }
                 Event::Opens(_)
-                | Event::Opened(..)
                 | Event::GoesOn(_)
                 | Event::Fault(_)
                 | Event::Ended
